@@ -21,7 +21,10 @@ static void take(void *ctx, const struct offcpu_key *key, const struct offcpu_va
 	t->total_ns += value->total_ns;
 }
 
-/* N waits of threads FIRST, FIRST + 1, ..., each as many ns long as its tid; the last error. */
+/*
+ * Add N waits, of threads FIRST, FIRST + 1, ..., each as many ns long as its tid.
+ * Returns 0, or the last error.
+ */
 static int fill(const struct aggmap *m, uint32_t first, uint32_t n)
 {
 	int rc = 0;
@@ -42,20 +45,22 @@ static void test_maps(struct tap *t, struct aggmap *m)
 	int first = m->fd;
 
 	tap_eq_u64(t, (uint64_t)-aggmap_settle(m, NULL), 0, "the first map is put in place");
-	tap_eq_u64(t, (uint64_t)-fill(m, 1, SIZE), 0, "it takes as many as it has room for");
-	tap_eq_u64(t, (uint64_t)-fill(m, SIZE + 1, 2 * SIZE), E2BIG, "and not three times as many");
-	tap_eq_u64(t, (uint64_t)-aggmap_swap(m, NULL), 0, "swap");
-	tap_ok(t, m->fd != first && m->spare_fd == first, "the full map is the spare one now");
+	tap_eq_u64(t, (uint64_t)-fill(m, 1, SIZE), 0, "a map takes as many elements as it has room for");
+	tap_eq_u64(t, (uint64_t)-fill(m, SIZE + 1, 2 * SIZE), E2BIG,
+		"a map does not take three times as many elements");
+	tap_eq_u64(t, (uint64_t)-aggmap_swap(m, NULL), 0, "the maps are swapped");
+	tap_ok(t, m->fd != first && m->spare_fd == first, "after a swap the full map is the spare one");
 	tap_eq_u64(t, (uint64_t)-aggmap_empty(m, take, &taken, NULL), 0, "the spare map is emptied");
-	tap_ok(t, taken.n >= SIZE && taken.total_ns >= SIZE * (SIZE + 1) / 2, "every element was handed out");
-	tap_eq_u64(t, m->spare_size, 2 * SIZE, "a map that was full is followed by one of twice the size");
+	tap_ok(t, taken.n >= SIZE && taken.total_ns >= SIZE * (SIZE + 1) / 2,
+		"the callback gets every element");
+	tap_eq_u64(t, m->spare_size, 2 * SIZE, "a map that was full is replaced by one of twice the size");
 	taken = (struct taken){ 0 };
 	aggmap_swap(m, NULL);
-	tap_eq_u64(t, aggmap_room(m), 2 * SIZE, "the larger one is in use after the next swap");
-	tap_eq_u64(t, (uint64_t)-fill(m, 1, 2 * SIZE), 0, "and takes twice as many");
+	tap_eq_u64(t, aggmap_room(m), 2 * SIZE, "the larger map is in use after the next swap");
+	tap_eq_u64(t, (uint64_t)-fill(m, 1, 2 * SIZE), 0, "the larger map takes twice as many elements");
 	aggmap_empty(m, take, &taken, NULL);
-	tap_eq_u64(t, taken.n, 0, "a map that was not used hands out nothing");
-	tap_eq_u64(t, m->spare_size, SIZE, "and does not grow");
+	tap_eq_u64(t, taken.n, 0, "a map that was not used has no elements");
+	tap_eq_u64(t, m->spare_size, SIZE, "a map that was not used does not grow");
 }
 
 int main(void)

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#define BITS 777 /* not a multiple of a word */
+#define BITS 777 /* not a multiple of a word's bits */
 #define STEPS 20000
 
-/* The same thing, one byte a number and one step at a time. */
+/* The reference: one byte per number, searched one number at a time. */
 static bool model_take(uint8_t *taken, uint32_t n, uint32_t *at)
 {
 	for (uint32_t i = 0, run = 0; i < BITS; i++) {
@@ -53,12 +53,13 @@ static void test_model(struct tap *t)
 		if (there)
 			runs[n_runs++] = (struct run){ at, n };
 	}
-	tap_eq_u64(t, wrong, 0, "20,000 random steps end where a model's do");
-	tap_ok(t, refused > 100, "some of them at a full range");
+	tap_eq_u64(t, wrong, 0, "20,000 random steps agree with a model");
+	tap_ok(t, refused > 100, "some of the random steps do not fit into the range");
 	while (n_runs--)
 		bitrun_give(&b, runs[n_runs].at, runs[n_runs].n);
-	tap_eq_u64(t, b.used, 0, "everything given back leaves nothing taken");
-	tap_ok(t, bitrun_take(&b, BITS, &(uint32_t){ 0 }), "and the whole range is one run again");
+	tap_eq_u64(t, b.used, 0, "nothing is taken after everything is given back");
+	tap_ok(t, bitrun_take(&b, BITS, &(uint32_t){ 0 }),
+		"the whole range is one run after everything is given back");
 	bitrun_close(&b);
 }
 
@@ -70,18 +71,18 @@ static void test_edges(struct tap *t)
 	if (bitrun_open(&b, 64) != 0)
 		return;
 	tap_ok(t, !bitrun_take(&b, 65, &at), "a run longer than the range does not fit");
-	tap_ok(t, bitrun_take(&b, 64, &at) && at == 0, "a run as long as the range does");
-	tap_ok(t, !bitrun_take(&b, 1, &at), "a full range has no room for one");
+	tap_ok(t, bitrun_take(&b, 64, &at) && at == 0, "a run as long as the range fits");
+	tap_ok(t, !bitrun_take(&b, 1, &at), "a full range has no room for a run of one");
 	bitrun_give(&b, 63, 1);
-	tap_ok(t, !bitrun_take(&b, 2, &at), "one free number is no room for two");
-	tap_ok(t, bitrun_take(&b, 1, &at) && at == 63, "the last number is used");
+	tap_ok(t, !bitrun_take(&b, 2, &at), "one free number is no room for a run of two");
+	tap_ok(t, bitrun_take(&b, 1, &at) && at == 63, "the last number of the range is used");
 	bitrun_give(&b, 0, 1);
 	bitrun_give(&b, 62, 2);
-	tap_ok(t, bitrun_take(&b, 2, &at) && at == 62, "what fits nowhere earlier goes to the end");
+	tap_ok(t, bitrun_take(&b, 2, &at) && at == 62, "a run that fits nowhere earlier goes to the end");
 	bitrun_close(&b);
 	bitrun_close(&b);
 	tap_ok(t, bitrun_open(&b, 1) == 0 && bitrun_take(&b, 1, &at) && at == 0 && !bitrun_take(&b, 1, &at),
-		"a range of one");
+		"a range of one number has room for one");
 	bitrun_close(&b);
 }
 

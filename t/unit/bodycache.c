@@ -6,7 +6,7 @@
 
 #define BODY 200
 
-/* The value that BODY has; it gets V where it has none. */
+/* Returns the value of BODY, which gets V if it has none; UINT32_MAX on error. */
 static uint32_t look_up(struct bodycache *c, const char *body, size_t len, uint32_t v)
 {
 	struct bodycache_value value = { .stack = v };
@@ -19,7 +19,10 @@ static uint32_t look_up(struct bodycache *c, const char *body, size_t len, uint3
 	return bodycache_keep(c, &k, &value, &e) == 0 ? v : UINT32_MAX;
 }
 
-/* How many of LEN bodies, each with one byte set, have not WANT plus their number; new ones get V plus it. */
+/*
+ * Look up LEN bodies, of which body I has only byte I set. New ones get the value
+ * V + I. Returns how many do not have the value WANT + I.
+ */
 static unsigned int one_byte_off(struct bodycache *c, size_t len, uint32_t v, uint32_t want)
 {
 	unsigned int bad = 0;
@@ -36,7 +39,7 @@ static unsigned int one_byte_off(struct bodycache *c, size_t len, uint32_t v, ui
 	return bad;
 }
 
-/* Bodies enough to fill the cache and to start it afresh. */
+/* Add enough bodies to fill the cache and make it start over. Returns how many have a wrong value. */
 static unsigned int fill(struct bodycache *c)
 {
 	size_t len = 64 << 10, n = 2 * BODYCACHE_MAX / len;
@@ -60,17 +63,17 @@ int main(void)
 	struct err e = { 0 };
 	unsigned int bad = 0;
 
-	if (!tap_ok(&t, bodycache_init(&c, 42, &e) == 0, "a cache begins empty"))
+	if (!tap_ok(&t, bodycache_init(&c, 42, &e) == 0, "a cache is created"))
 		return tap_done(&t);
-	tap_eq_u64(&t, one_byte_off(&c, BODY, 1000, 1000), 0, "bodies that differ in one byte are new ones");
-	tap_eq_u64(&t, one_byte_off(&c, BODY, 5000, 1000), 0, "each keeps its own value");
+	tap_eq_u64(&t, one_byte_off(&c, BODY, 1000, 1000), 0, "bodies that differ in one byte are distinct");
+	tap_eq_u64(&t, one_byte_off(&c, BODY, 5000, 1000), 0, "each body keeps its own value");
 	for (size_t len = 0; len < 20; len++)
 		bad += look_up(&c, "0123456789abcdefghi", len, (uint32_t)len) != len;
 	for (size_t len = 0; len < 20; len++)
 		bad += look_up(&c, "0123456789abcdefghi", len, 77) != len;
-	tap_eq_u64(&t, bad, 0, "short bodies are known, the empty one too");
+	tap_eq_u64(&t, bad, 0, "short bodies are found, including the empty one");
 	tap_eq_u64(&t, fill(&c), 0, "a cache that overflows returns no body's value for another");
-	tap_ok(&t, c.bodies.bytes <= BODYCACHE_MAX + (4 << 20), "and stays bounded");
+	tap_ok(&t, c.bodies.bytes <= BODYCACHE_MAX + (4 << 20), "a cache that overflows stays bounded");
 	bodycache_free(&c);
 	return tap_done(&t);
 }

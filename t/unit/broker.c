@@ -20,11 +20,11 @@
 
 #define USER 1234
 
-/* What another user has, in a folder that only that user may enter. */
+/* Files and a process of another user; the files are in a folder that only this user can enter. */
 struct other {
 	char dir[64], private[96], program[128], map[64], map_link[64];
 	pid_t pid; /* runs the program */
-	pid_t cleaner; /* removes it all when the pipe is closed */
+	pid_t cleaner; /* removes all of it when the pipe is closed */
 	int cleaner_fd;
 };
 
@@ -45,7 +45,7 @@ static void put(const char *path, const void *bytes, size_t len)
 	close(fd);
 }
 
-/* Whoever tests will have no rights left to clean up. */
+/* The test gives up its privileges, so this child cleans up. */
 static void start_cleaner(struct other *x)
 {
 	int ends[2];
@@ -136,12 +136,13 @@ static void is_confined(struct tap *t, struct worker *o)
 	struct priv_status st = { 0 };
 	pid_t pid = (pid_t)worker_pid(o);
 
-	tap_ok(t, status_of(pid, &st), "the broker is there");
-	tap_eq_u64(t, st.permitted, four, "it keeps the four capabilities that opening takes");
-	tap_eq_u64(t, st.effective, four, "and uses them");
-	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable, "it can get no others, and hands none on");
-	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2, "it is under a filter of system calls");
-	tap_ok(t, getsid(pid) == pid, "it is in a session of its own: Ctrl-C is not for it");
+	tap_ok(t, status_of(pid, &st), "the broker is running");
+	tap_eq_u64(t, st.permitted, four, "the broker keeps only the four capabilities that it needs");
+	tap_eq_u64(t, st.effective, four, "the four capabilities of the broker are effective");
+	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable,
+		"the broker cannot gain other capabilities or pass any on");
+	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2, "the broker runs under a seccomp filter");
+	tap_ok(t, getsid(pid) == pid, "the broker has its own session, so Ctrl-C does not reach it");
 }
 
 struct found {
@@ -165,15 +166,16 @@ static void opens_processes(struct tap *t, struct worker *o, const struct other 
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)x->pid);
 	own = open(path, O_RDONLY | O_CLOEXEC);
-	tap_ok(t, own < 0 && errno == EACCES, "another user's maps are out of our own reach");
+	tap_ok(t, own < 0 && errno == EACCES, "this process cannot open another user's maps");
 	fd = broker_maps_exe(o, (uint32_t)x->pid, &exe);
 	tap_ok(t, fd >= 0 && procmaps_each_of(fd, (uint32_t)x->pid, find_program, f, NULL) == 0 && f->start,
-		"the broker opens them");
-	tap_eq_str(t, exe ? exe : "", x->program, "it tells where the executable is");
+		"the broker opens another user's maps");
+	tap_eq_str(t, exe ? exe : "", x->program, "the broker returns the path of the executable");
 	close(fd);
 	fd = broker_proc(o, BROKER_STATUS, (uint32_t)x->pid);
-	tap_ok(t, fd >= 0, "it opens the status");
-	tap_ok(t, broker_proc(o, BROKER_MAPS, 4194304) == -ENOENT, "a process that is not there is ENOENT");
+	tap_ok(t, fd >= 0, "the broker opens the status of another user's process");
+	tap_ok(t, broker_proc(o, BROKER_MAPS, 4194304) == -ENOENT,
+		"a request for a process that does not exist is ENOENT");
 }
 
 static void opens_mappings(struct tap *t, struct worker *o, const struct other *x, const struct found *f)
@@ -186,15 +188,16 @@ static void opens_mappings(struct tap *t, struct worker *o, const struct other *
 	tap_ok(t,
 		fd >= 0 && st.st_ino == f->inode && pread(fd, head, 4, 0) == 4 &&
 			memcmp(head, ELFMAG, 4) == 0,
-		"the file of a mapping can be read");
-	tap_ok(t, fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY, "and not written");
+		"the broker opens the file of a mapping for reading");
+	tap_ok(t, fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY,
+		"the broker does not open the file of a mapping for writing");
 	if (fd >= 0)
 		close(fd);
 	st.st_ino = 0;
 	tap_ok(t, broker_mapping_stat(o, pid, f->start, f->end, &st) == 0 && st.st_ino == f->inode,
-		"its status alone");
+		"the broker returns the status of a mapping's file without opening it");
 	tap_ok(t, broker_mapping(o, pid, f->start, f->end + 4096, &st) == -ENOENT,
-		"nothing is mapped at other addresses");
+		"a request for a range that is not a mapping is ENOENT");
 }
 
 static int path_code(struct worker *o, uint32_t pid, const char *path)
@@ -213,22 +216,24 @@ static void opens_programs(struct tap *t, struct worker *o, const struct other *
 	char environ_of[64];
 	struct stat st;
 
-	tap_ok(t, access(x->program, R_OK) != 0, "another user's program is out of our own reach");
-	tap_eq_u64(t, path_code(o, 0, x->program), 0, "the broker opens it by its path");
-	tap_eq_u64(t, path_code(o, pid, x->program), 0, "and below the root of a process");
+	tap_ok(t, access(x->program, R_OK) != 0, "this process cannot read another user's program");
+	tap_eq_u64(t, path_code(o, 0, x->program), 0, "the broker opens another user's program by its path");
+	tap_eq_u64(t, path_code(o, pid, x->program), 0,
+		"the broker opens a program below the root of a process");
 	tap_eq_u64(t, path_code(o, pid, in(x, "../../../../../..")), -EMEDIUMTYPE,
-		"a path that climbs stays below that root; a folder is no file");
-	tap_ok(t, broker_path_stat(o, 0, x->program, &st) == 0 && st.st_uid == USER, "its status alone");
+		"a path with \"..\" stays below the root of the process; a folder is refused");
+	tap_ok(t, broker_path_stat(o, 0, x->program, &st) == 0 && st.st_uid == USER,
+		"the broker returns the status of a program without opening it");
 	tap_eq_u64(t, path_code(o, 0, in(x, "secret")), -ENOEXEC,
-		"not what is no program: another user's secret");
-	tap_eq_u64(t, path_code(o, 0, in(x, "core")), -ENOEXEC, "not a core");
-	tap_eq_u64(t, path_code(o, 0, in(x, "link")), -ELOOP, "no link is followed");
-	tap_eq_u64(t, path_code(o, 0, in(x, "fifo")), -EMEDIUMTYPE, "a FIFO keeps nobody waiting");
-	tap_eq_u64(t, path_code(o, 0, "/etc/shadow"), -ENOEXEC, "not /etc/shadow");
+		"a file of another user that is not a program is refused");
+	tap_eq_u64(t, path_code(o, 0, in(x, "core")), -ENOEXEC, "a core is refused");
+	tap_eq_u64(t, path_code(o, 0, in(x, "link")), -ELOOP, "a symbolic link is not followed");
+	tap_eq_u64(t, path_code(o, 0, in(x, "fifo")), -EMEDIUMTYPE, "a FIFO is refused without waiting");
+	tap_eq_u64(t, path_code(o, 0, "/etc/shadow"), -ENOEXEC, "/etc/shadow is refused");
 	snprintf(environ_of, sizeof(environ_of), "/proc/%d/environ", (int)x->pid);
-	tap_eq_u64(t, path_code(o, 0, environ_of), -ENOEXEC, "not the environment of a process");
-	tap_eq_u64(t, path_code(o, 0, "/proc/self/exe"), -ELOOP, "nor what /proc names");
-	tap_eq_u64(t, path_code(o, 0, "/dev/null"), -EMEDIUMTYPE, "no device");
+	tap_eq_u64(t, path_code(o, 0, environ_of), -ENOEXEC, "the environment of a process is refused");
+	tap_eq_u64(t, path_code(o, 0, "/proc/self/exe"), -ELOOP, "a symbolic link in /proc is not followed");
+	tap_eq_u64(t, path_code(o, 0, "/dev/null"), -EMEDIUMTYPE, "a device is refused");
 }
 
 static void opens_perf_maps(struct tap *t, struct worker *o, const struct other *x)
@@ -236,15 +241,16 @@ static void opens_perf_maps(struct tap *t, struct worker *o, const struct other 
 	struct stat a, b = { 0 };
 	int fd = broker_perf_map(o, (uint32_t)x->pid, (uint32_t)x->pid, &a);
 
-	tap_ok(t, open(x->map, O_RDONLY | O_CLOEXEC) < 0 && fd >= 0, "a perf map of another user is opened");
+	tap_ok(t, open(x->map, O_RDONLY | O_CLOEXEC) < 0 && fd >= 0,
+		"only the broker can open another user's perf map");
 	if (fd >= 0)
 		close(fd);
 	tap_ok(t, broker_perf_map(o, 0, (uint32_t)x->pid + 4194304, &a) == -EMEDIUMTYPE,
-		"not through a link");
+		"a perf map that is a symbolic link is refused");
 	tap_ok(t,
 		broker_tmp_stat(o, (uint32_t)x->pid, &a) == 0 && stat("/tmp", &b) == 0 &&
 			a.st_ino == b.st_ino && a.st_dev == b.st_dev,
-		"it tells which folder /tmp is to a process");
+		"the broker returns the status of the /tmp that a process sees");
 }
 
 static uint64_t map_field(int fd, const char *name)
@@ -264,12 +270,16 @@ static void makes_maps(struct tap *t, struct worker *o)
 {
 	int chunk = broker_bpf_map(o, BROKER_CHUNK_MAP, 0), agg = broker_bpf_map(o, BROKER_AGG_MAP, 1000);
 
-	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM, "we make no map");
+	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM,
+		"this process cannot create a BPF map");
 	tap_ok(t, chunk >= 0 && map_field(chunk, "map_type:") == BPF_MAP_TYPE_ARRAY,
-		"the broker makes a chunk");
-	tap_ok(t, agg >= 0 && map_field(agg, "max_entries:") == 1000, "and a map to sum waits in");
-	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, 0), -EPERM, "of at least one element");
-	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, UINT32_MAX), -EPERM, "and not of any number");
+		"the broker creates a chunk");
+	tap_ok(t, agg >= 0 && map_field(agg, "max_entries:") == 1000,
+		"the broker creates an aggregation map of the requested size");
+	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, 0), -EPERM,
+		"an aggregation map without elements is refused");
+	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, UINT32_MAX), -EPERM,
+		"an aggregation map with too many elements is refused");
 	if (chunk >= 0)
 		close(chunk);
 	if (agg >= 0)
@@ -291,25 +301,26 @@ static void refuses(struct tap *t, struct worker *o, int sock)
 			all = all && broker_ask(o, &q, &a, NULL) == -EPERM;
 	}
 	q.kind = UINT32_MAX;
-	tap_ok(t, all && broker_ask(o, &q, &a, NULL) == -EPERM, "what is no request is refused");
+	tap_ok(t, all && broker_ask(o, &q, &a, NULL) == -EPERM, "an unknown kind of request is refused");
 	q.pid = 0;
 	for (size_t i = 0; i < ARRAY_LEN(of_process); i++) {
 		q.kind = of_process[i];
 		all = all && broker_ask(o, &q, &a, NULL) == -EPERM;
 	}
-	tap_ok(t, all, "process 0 is nobody");
+	tap_ok(t, all, "a request for process 0 is refused");
 	tap_ok(t,
 		send_raw(sock, "", 0) == -EPERM && send_raw(sock, "x", 1) == -EPERM &&
 			send_raw(sock, &q, head) == -EPERM,
-		"so is half of a request");
+		"a truncated request is refused");
 	memset(q.path, 'x', sizeof(q.path));
-	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path without an end");
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path without a NUL is refused");
 	memset(q.path, 0, sizeof(q.path));
-	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path with something behind its end");
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), -EPERM, "a path with bytes after its NUL is refused");
 	if (large)
-		tap_eq_u64(t, send_raw(sock, large, 1 << 16), -EPERM, "more than a request");
+		tap_eq_u64(t, send_raw(sock, large, 1 << 16), -EPERM,
+			"a message longer than a request is refused");
 	q = (struct broker_request){ .kind = BROKER_TMP };
-	tap_eq_u64(t, broker_ask(o, &q, &a, NULL), 0, "and it answers as before");
+	tap_eq_u64(t, broker_ask(o, &q, &a, NULL), 0, "the broker still answers after refused requests");
 }
 
 static void ends(struct tap *t, struct worker *o)
@@ -318,12 +329,12 @@ static void ends(struct tap *t, struct worker *o)
 
 	kill((pid_t)worker_pid(o), SIGKILL);
 	tap_ok(t, broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN && broker_proc(o, BROKER_MAPS, 1) == -ENOTCONN,
-		"a broker that was killed is missed at once");
+		"the next request detects that the broker was killed");
 	worker_stats(o, &st);
 	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.requested,
-		"that is counted and reported: %s", st.why);
-	tap_ok(t, worker_pid(o) == 0, "it has no process any more");
-	tap_ok(t, broker_proc(NULL, BROKER_MAPS, 1) == -ENOTCONN, "no broker at all: the same");
+		"the lost requests are counted, and the broker's end is reported: %s", st.why);
+	tap_ok(t, worker_pid(o) == 0, "a broker that was killed has no PID");
+	tap_ok(t, broker_proc(NULL, BROKER_MAPS, 1) == -ENOTCONN, "a request without a broker is ENOTCONN");
 }
 
 static void owner_only(struct tap *t, const struct other *x)
@@ -334,15 +345,17 @@ static void owner_only(struct tap *t, const struct other *x)
 	tap_ok(t,
 		broker_start(&(struct broker_opts){ .owner_only = true }, &o, NULL) == 0 &&
 			worker_ready(o, NULL) == 0 && status_of((pid_t)worker_pid(o), &st),
-		"a broker for the owner's processes alone");
+		"a broker for only the owner's processes starts");
 	tap_ok(t, !(st.permitted & (UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH)),
-		"has no capability that reaches others");
-	tap_ok(t, broker_proc(o, BROKER_MAPS, (uint32_t)x->pid) == -EACCES, "and does not open their maps");
-	tap_ok(t, path_code(o, 0, x->program) == -EACCES, "nor their files");
+		"a broker for only the owner's processes has no capability to reach others");
+	tap_ok(t, broker_proc(o, BROKER_MAPS, (uint32_t)x->pid) == -EACCES,
+		"a broker for only the owner's processes does not open others' maps");
+	tap_ok(t, path_code(o, 0, x->program) == -EACCES,
+		"a broker for only the owner's processes does not open others' files");
 	worker_free(o);
 }
 
-/* The broker of a process that ends ends too. */
+/* The broker ends if its parent ends. */
 static void ends_with_parent(struct tap *t)
 {
 	uint64_t until = now_ns() + UINT64_C(5000000000);
@@ -362,10 +375,12 @@ static void ends_with_parent(struct tap *t)
 		_exit(write(fds[1], &pid, sizeof(pid)) != sizeof(pid));
 	}
 	waitpid(child, NULL, 0);
-	tap_ok(t, read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0, "a broker whose parent ended");
+	tap_ok(t, read(fds[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0,
+		"a process starts a broker and ends");
 	while (pid > 0 && kill(pid, 0) == 0 && now_ns() < until)
 		usleep(1000);
-	tap_ok(t, pid > 0 && kill(pid, 0) != 0 && errno == ESRCH, "ends");
+	tap_ok(t, pid > 0 && kill(pid, 0) != 0 && errno == ESRCH,
+		"the broker ends after its parent has ended");
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -384,19 +399,19 @@ int main(void)
 		printf("1..0 # SKIP needs root\n");
 		return 0;
 	}
-	/* before Linux 5.11 maps count against it */
+	/* before Linux 5.11 BPF maps are charged to this limit */
 	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
 	make_other(&x);
 	owner_only(&t, &x);
 	ends_with_parent(&t);
-	/* the lowest descriptor that is free will be the socket's */
+	/* the broker's socket will get the lowest free descriptor */
 	sock = fcntl(0, F_DUPFD, 3);
 	close(sock);
 	tap_ok(&t, broker_start(&(struct broker_opts){ 0 }, &o, &e) == 0 && worker_ready(o, &e) == 0,
 		"a broker starts");
 	is_confined(&t, o);
 	tap_ok(&t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept,
-		"who asks it has no privilege left");
+		"the process that uses the broker has no privileges left");
 	opens_processes(&t, o, &x, &f);
 	opens_mappings(&t, o, &x, &f);
 	opens_programs(&t, o, &x);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The recorded tree's BTF, cut and changed at each byte: judged, never believed into a crash. */
+/* The recorded tree's BTF, cut and changed at each byte: the check judges it and never crashes. */
 #include "base/tap.h"
 #include "check/btf.h"
 
@@ -47,8 +47,7 @@ static void tree_remove(struct tree *t)
 	root_close(&t->root);
 }
 
-/* The number of findings that are not OK when the BTF is the LEN bytes at DATA; -1 when there is none at all.
- */
+/* Returns how many findings are not OK if the BTF is the LEN bytes at DATA; -1 = none at all, or an error. */
 static int troubles(struct tree *t, const void *data, size_t len)
 {
 	int fd = open(t->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), bad = 0;
@@ -71,18 +70,18 @@ static void test_changes(struct tap *t, struct tree *tree, char *btf, size_t len
 	size_t reported = 0, runs = 0;
 	bool all = true;
 
-	tap_ok(t, troubles(tree, btf, len) == 0, "the whole file has everything");
+	tap_ok(t, troubles(tree, btf, len) == 0, "all findings for the whole file are OK");
 	for (size_t cut = 0; cut < len; cut++)
 		all &= troubles(tree, btf, cut) > 0;
-	tap_ok(t, all, "cut at any of %zu bytes it is refused", len);
+	tap_ok(t, all, "the file cut at any of %zu bytes is refused", len);
 	for (size_t at = 0; at < len; at++, runs++) {
 		btf[at] ^= 0x41;
 		reported += troubles(tree, btf, len) > 0;
 		btf[at] ^= 0x41;
 	}
 	tap_ok(t, reported > runs / 4,
-		"each of %zu bytes changed in turn does no harm, and is reported where it matters (%zu)",
-		runs, reported);
+		"a change of each of %zu bytes does no harm, and is reported if it matters (%zu)", runs,
+		reported);
 }
 
 int main(void)
@@ -97,11 +96,11 @@ int main(void)
 	len = f ? fread(btf, 1, sizeof(btf), f) : 0;
 	if (f)
 		fclose(f);
-	if (!tap_ok(&t, len > 100 && tree_make(&tree), "the recorded BTF is there"))
+	if (!tap_ok(&t, len > 100 && tree_make(&tree), "the recorded BTF can be read"))
 		return tap_done(&t);
 	test_changes(&t, &tree, btf, len);
 	memset(btf, 0xff, sizeof(btf));
-	tap_ok(&t, troubles(&tree, btf, sizeof(btf)) > 0, "bytes that are no BTF are refused");
+	tap_ok(&t, troubles(&tree, btf, sizeof(btf)) > 0, "bytes that are not BTF are refused");
 	tree_remove(&tree);
 	return tap_done(&t);
 }

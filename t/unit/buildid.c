@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Against readelf -n, and on files that are none. */
+/* Build IDs, compared with readelf -n, and of files that are damaged or not ELF. */
 #include "base/tap.h"
 #include "elf/file.h"
 #include "record/files.h"
@@ -37,7 +37,7 @@ static void like_readelf(struct tap *t, const char *path)
 	want[strcspn(want, "\n")] = '\0';
 	tap_ok(t, buildid_read(fd, &id) == 0, "%s is read", path);
 	hex(&id, got, sizeof(got));
-	tap_eq_str(t, got, want, "its build ID is readelf's");
+	tap_eq_str(t, got, want, "the build ID agrees with readelf");
 	close(fd);
 }
 
@@ -53,11 +53,11 @@ static void none(struct tap *t, const char *what, const void *bytes, size_t len)
 	struct cap_build_id id = { .len = 9 };
 	int fd = file_of(bytes, len);
 
-	tap_ok(t, fd >= 0 && buildid_read(fd, &id) == 0 && !id.len, "%s has none", what);
+	tap_ok(t, fd >= 0 && buildid_read(fd, &id) == 0 && !id.len, "%s has no build ID", what);
 	close(fd);
 }
 
-/* An ELF file of one note segment, whose every part may then be spoilt. */
+/* An ELF file with one note segment, any part of which a test can damage. */
 struct tiny {
 	Elf64_Ehdr eh;
 	Elf64_Phdr ph;
@@ -93,12 +93,13 @@ static void spoilt(struct tap *t)
 	bool quiet = true;
 
 	buildid_in_image(&f, sizeof(f), &id);
-	tap_ok(t, id.len == 20 && memcmp(id.bytes, f.id, 20) == 0, "the smallest file with a build ID");
+	tap_ok(t, id.len == 20 && memcmp(id.bytes, f.id, 20) == 0,
+		"the build ID of the smallest file with one is read");
 	for (size_t len = 0; len < offsetof(struct tiny, id) + sizeof(f.id); len++) {
 		buildid_in_image(&f, len, &id);
 		quiet = quiet && !id.len;
 	}
-	tap_ok(t, quiet, "cut at any byte it has none");
+	tap_ok(t, quiet, "the smallest file cut at any byte has no build ID");
 	g = f, g.nh.n_descsz = 0;
 	none(t, "a note without contents", &g, sizeof(g));
 	g = f, g.nh.n_descsz = UINT32_MAX;
@@ -110,18 +111,18 @@ static void spoilt(struct tap *t)
 	g = f, g.name[0] = 'X';
 	none(t, "a note of another owner", &g, sizeof(g));
 	g = f, g.eh.e_phoff = UINT64_MAX - 8;
-	none(t, "program headers beyond every offset", &g, sizeof(g));
+	none(t, "a file with program headers beyond every offset", &g, sizeof(g));
 	g = f, g.ph.p_offset = INT64_MAX;
 	none(t, "a note segment beyond the end", &g, sizeof(g));
 	g = f, g.eh.e_phnum = UINT16_MAX;
-	none(t, "65,535 program headers", &g, sizeof(g));
+	none(t, "a file with 65,535 program headers", &g, sizeof(g));
 	g = f, g.eh.e_phentsize = 1;
-	none(t, "program headers of another size", &g, sizeof(g));
+	none(t, "a file with program headers of another size", &g, sizeof(g));
 	g = f, g.eh.e_ident[EI_DATA] = ELFDATA2MSB;
 	none(t, "a big-endian file", &g, sizeof(g));
 }
 
-/* Many segments of notes, of which the last one has a build ID; the others are SIZE bytes of nothing each. */
+/* Is a build ID found after SEGMENTS segments of notes, each of them SIZE bytes of zeros? */
 static bool found_behind(size_t segments, uint64_t size)
 {
 	struct {
@@ -151,11 +152,11 @@ static bool found_behind(size_t segments, uint64_t size)
 
 static void bombs(struct tap *t)
 {
-	tap_ok(t, found_behind(1000, 1000), "a build ID behind a thousand segments of notes is found");
-	tap_ok(t, !found_behind(1000, 1 << 20), "behind a gigabyte of them nobody looks for it");
+	tap_ok(t, found_behind(1000, 1000), "a build ID after a thousand segments of notes is found");
+	tap_ok(t, !found_behind(1000, 1 << 20), "a build ID after a gigabyte of notes is not searched for");
 }
 
-/* With a segment of 8-byte units the second note is not where units of 4 would have it. */
+/* In a segment aligned to 8 bytes the second note is at another offset than with 4. */
 static void behind_another(struct tap *t)
 {
 	struct {
@@ -186,12 +187,12 @@ static void behind_another(struct tap *t)
 	tap_ok(t,
 		elffile_image(&f, sizeof(f), &file, NULL) == 0 && file->build_id.len == 20 &&
 			memcmp(file->build_id.bytes, f.id, 20) == 0,
-		"where the notes are in units of 8 bytes, elffile finds the same");
+		"elffile finds the build ID in notes aligned to 8 bytes");
 	elffile_close(file);
 	close(fd);
 }
 
-/* Notes that end at a page that cannot be read: a look past them is a crash. */
+/* Notes that end at an inaccessible page: a read past them crashes. */
 static void at_the_edge(struct tap *t)
 {
 	static const uint8_t note[] = { 4, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0 };
@@ -203,7 +204,7 @@ static void at_the_edge(struct tap *t)
 		memcpy(area + 4096 - len, note, len);
 		none = !elfnote_build_id(area + 4096 - len, len, 4, &id);
 	}
-	tap_ok(t, none, "notes cut at any byte have none, and are not read past their end");
+	tap_ok(t, none, "notes cut at any byte have no build ID and are not read past their end");
 }
 
 int main(void)
@@ -221,17 +222,17 @@ int main(void)
 	like_readelf(&t, "/lib/x86_64-linux-gnu/libc.so.6");
 	like_readelf(&t, "/lib64/ld-linux-x86-64.so.2");
 	none(&t, "an empty file", "", 0);
-	none(&t, "a text",
+	none(&t, "a text file",
 		"#!/bin/sh\necho this is a script and longer than an ELF header would be, by far\n", 77);
 	spoilt(&t);
 	bombs(&t);
 	behind_another(&t);
 	at_the_edge(&t);
 	tap_ok(&t, elfnote_build_id(longest, sizeof(longest), 4, &id) && id.len == 64,
-		"an ID of 64 bytes is taken");
+		"a build ID of 64 bytes is accepted");
 	longest[4] = 65;
 	tap_ok(&t, !elfnote_build_id(longest, sizeof(longest), 4, &id),
-		"one that runs past its notes is not");
-	tap_ok(&t, buildid_read(-1, &id) == -EBADF, "a failed read is its errno");
+		"a build ID that extends past its notes is refused");
+	tap_ok(&t, buildid_read(-1, &id) == -EBADF, "a failed read returns its errno");
 	return tap_done(&t);
 }

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* A filter as container runtimes have them: NR gets VERDICT. */
+/* Install a filter such as those of container runtimes: NR gets VERDICT. */
 static bool filter(long nr, uint32_t verdict)
 {
 	struct sock_filter code[] = {
@@ -40,7 +40,7 @@ struct kind {
 static const struct kind kinds[] = {
 	{ "bpf: no filter", false, 0, 0, callprobe_bpf, 0, "no filter" },
 	{ "perf: no filter", false, 0, 0, callprobe_perf, 0, "no filter" },
-	{ "perf: no filter, nobody", true, 0, 0, callprobe_perf, 0, "no filter" },
+	{ "perf: no filter, as nobody", true, 0, 0, callprobe_perf, 0, "no filter" },
 	{ "bpf: EPERM by a filter", false, SYS_bpf, SECCOMP_RET_ERRNO | EPERM, callprobe_bpf, -EPERM,
 		"bpf() is forbidden by a seccomp filter" },
 	{ "bpf: ENOSYS by a filter", false, SYS_bpf, SECCOMP_RET_ERRNO | ENOSYS, callprobe_bpf, -EPERM,
@@ -51,7 +51,7 @@ static const struct kind kinds[] = {
 		"killed by signal 31 (SYS)" },
 	{ "perf: EPERM by a filter", false, SYS_perf_event_open, SECCOMP_RET_ERRNO | EPERM, callprobe_perf,
 		-EPERM, "perf_event_open() is forbidden by a seccomp filter" },
-	{ "perf: EPERM by a filter, nobody", true, SYS_perf_event_open, SECCOMP_RET_ERRNO | EPERM,
+	{ "perf: EPERM by a filter, as nobody", true, SYS_perf_event_open, SECCOMP_RET_ERRNO | EPERM,
 		callprobe_perf, -EPERM, "perf_event_open() is forbidden by a seccomp filter" },
 	{ "perf: ENOSYS by a filter", false, SYS_perf_event_open, SECCOMP_RET_ERRNO | ENOSYS, callprobe_perf,
 		-EPERM, "perf_event_open() is forbidden by a seccomp filter" },
@@ -59,11 +59,11 @@ static const struct kind kinds[] = {
 		-EPERM, "perf_event_open() is forbidden by a seccomp filter" },
 	{ "perf: a filter that kills", false, SYS_perf_event_open, SECCOMP_RET_TRAP, callprobe_perf, -EPERM,
 		"killed by signal 31 (SYS)" },
-	{ "perf: a filter of bpf is no filter of perf", false, SYS_bpf, SECCOMP_RET_ERRNO | EPERM,
-		callprobe_perf, 0, "no filter" },
+	{ "perf: a filter of bpf() does not apply to perf_event_open()", false, SYS_bpf,
+		SECCOMP_RET_ERRNO | EPERM, callprobe_perf, 0, "no filter" },
 };
 
-/* In a child: 0 when the probe says what it should. */
+/* Run in a child. Returns 0 if the probe reports what it should. */
 static int run(const struct kind *k)
 {
 	char found[256] = "";
@@ -94,7 +94,7 @@ static int in_child(int (*fn)(const struct kind *), const struct kind *k)
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Not even `stat` can be read: a process that has no /proc to look at. */
+/* In a process without /proc not even `stat` can be read. */
 static int without_proc(const struct kind *k)
 {
 	char found[256] = "";
@@ -116,12 +116,13 @@ static void test_files(struct tap *t)
 	int rc = callprobe_task_files(found, sizeof(found), &e);
 
 	if (!tap_ok(t, rc == 0 && strstr(found, "stat, status") && strstr(found, "wchan"),
-		    "of an own thread the files can be read, and are named"))
+		    "the files of an own thread can be read, and are named"))
 		tap_diag("%d %s%s", rc, found, e.msg);
 	if (geteuid() == 0)
-		tap_ok(t, in_child(without_proc, NULL) == 0, "without /proc it says that nothing is left");
+		tap_ok(t, in_child(without_proc, NULL) == 0,
+			"without /proc the error says that not even procfs mode works");
 	else
-		tap_skip(t, "without /proc it says that nothing is left", "not root");
+		tap_skip(t, "without /proc the error says that not even procfs mode works", "not root");
 }
 
 int main(void)

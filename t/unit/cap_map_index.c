@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which mapping held an address: by hand, and against a search of every one. */
+/* Finding the mapping of an address: known cases, and random ones against a search of every mapping. */
 #include "base/tap.h"
 #include "capture/maps.h"
 #include "../data/capture/sample.h"
@@ -13,31 +13,34 @@ static void test_one_process(struct tap *t)
 	if (cap_map_index_new(sample_maps, ARRAY_LEN(sample_maps), ARRAY_LEN(sample_procs), &m) != 0)
 		abort();
 	tap_ok(t, cap_map_index_find(m, 0, 0x400000, before, before, &unsure) == &sample_maps[0] && !unsure,
-		"an address at the start of a mapping");
+		"the first address of a mapping belongs to it");
 	tap_ok(t, cap_map_index_find(m, 0, 0x4fffff, before, before, NULL) == &sample_maps[0],
-		"at its last byte");
-	tap_ok(t, !cap_map_index_find(m, 0, 0x500000, before, before, &unsure) && !unsure, "behind it: none");
-	tap_ok(t, !cap_map_index_find(m, 0, 0x3fffff, before, before, NULL), "before it: none");
+		"the last byte of a mapping belongs to it");
+	tap_ok(t, !cap_map_index_find(m, 0, 0x500000, before, before, &unsure) && !unsure,
+		"the address after a mapping has no mapping");
+	tap_ok(t, !cap_map_index_find(m, 0, 0x3fffff, before, before, NULL),
+		"the address before a mapping has no mapping");
 	tap_ok(t,
 		cap_map_index_find(m, 0, 0x485000, before, before + 499, &unsure) == &sample_maps[0] &&
 			!unsure,
-		"before another mapping took the address, the old one");
+		"before another mapping takes the address the old mapping is found");
 	tap_ok(t,
 		cap_map_index_find(m, 0, 0x485000, MONO + 500, after, &unsure) == &sample_maps[2] && !unsure,
-		"from then on, the new one");
+		"after another mapping took the address the new mapping is found");
 	tap_ok(t,
 		cap_map_index_find(m, 0, 0x485000, before, MONO + 500, &unsure) == &sample_maps[0] && unsure,
-		"over the change: the old one, unsure");
+		"for a wait over the change the old mapping is found, as unsure");
 	tap_ok(t, cap_map_index_find(m, 0, 0x490000, after, after, &unsure) == &sample_maps[0] && !unsure,
-		"behind the new one the old one goes on");
+		"after the end of the new mapping the rest of the old mapping is found");
 	tap_ok(t, !cap_map_index_find(m, 1, 0x400000, after, after, NULL), "another process has no mapping");
 	tap_ok(t, !cap_map_index_find(m, 99, 0x400000, after, after, NULL),
-		"a process that is not there neither");
-	tap_ok(t, !cap_map_index_find(m, 2, 5, 0, UINT64_MAX - 1, NULL), "no mapping before its time");
+		"an unknown process has no mapping");
+	tap_ok(t, !cap_map_index_find(m, 2, 5, 0, UINT64_MAX - 1, NULL),
+		"a mapping is not found before its time");
 	tap_ok(t, cap_map_index_find(m, 2, 5, 0, UINT64_MAX, &unsure) == &sample_maps[3] && unsure,
-		"one that came within the wait: unsure");
+		"a mapping that appeared during the wait is found, as unsure");
 	tap_ok(t, !cap_map_index_find(m, 2, UINT64_MAX, UINT64_MAX, UINT64_MAX, NULL),
-		"the end is exclusive");
+		"the end of a mapping is exclusive");
 	cap_map_index_free(m);
 }
 
@@ -47,7 +50,7 @@ static uint32_t next_random(uint32_t *seed)
 	return *seed >> 8;
 }
 
-/* Straight from the definition: the oracle. */
+/* The reference: a search of every mapping, as the definition says. */
 static const struct cap_map *search(
 	const struct cap_map *m, size_t n, uint32_t proc, uint64_t addr, uint64_t first, uint64_t last)
 {
@@ -89,7 +92,7 @@ static void test_search(struct tap *t)
 		const struct cap_map *want = search(maps, ARRAY_LEN(maps), proc, addr, first, last);
 		const struct cap_map *got = cap_map_index_find(index, proc, addr, first, last, NULL);
 
-		/* two that came at the same time later: either will do */
+		/* of two later mappings with the same time either is right */
 		wrong += got != want &&
 			 !(got && want && want->from_ns > first && got->from_ns == want->from_ns);
 		hits += want != NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cap_reader - a reader gives back what was written, takes what is intact
- * before a damage, and never anything wrong.
+ * cap_reader - tests that a reader returns what was written, keeps what is
+ * intact before damage, and never returns anything wrong.
  *
  * cap_reader --write FILE writes the sample capture, for the shell tests;
- * cap_reader --write FILE SAMPLES a large one, for scripts/bench.
+ * cap_reader --write FILE SAMPLES writes a large one, for scripts/bench.
  */
 #include "base/hash.h"
 #include "base/tap.h"
@@ -107,7 +107,10 @@ static bool known_jit(const struct cap_jit *j)
 	return false;
 }
 
-/* Everything in C is part of what was written, and nothing of it has changed. */
+/*
+ * Returns the kind of the first record in C that differs from what was written;
+ * NULL = none. C may lack records, and a sample may lack some of its waits.
+ */
 static const char *find_lie(const struct cap_reader *c, const struct cap_reader *truth)
 {
 	if (c->last_flush_ns && !same_host(&c->host, &sample_host))
@@ -142,7 +145,7 @@ static const char *find_lie(const struct cap_reader *c, const struct cap_reader 
 	return NULL;
 }
 
-/* --- bytes that end at an unmapped page --- */
+/* --- bytes that end at an inaccessible page --- */
 
 struct edge {
 	uint8_t *page_end;
@@ -178,45 +181,49 @@ static void test_round_trip(struct tap *t, const struct cap_reader *c)
 	bool fine = true;
 
 	tap_ok(t, c->complete && !*c->damage, "a whole capture is complete");
-	tap_ok(t, same_host(&c->host, &sample_host), "the host comes back in every field");
+	tap_ok(t, same_host(&c->host, &sample_host), "every field of the host is read back");
 	for (size_t i = 0; i < ARRAY_LEN(sample_options); i++)
 		fine &= same(c->options[i].name, sample_options[i].name) &&
 			same(c->options[i].value, sample_options[i].value);
-	tap_ok(t, fine && c->n_options == ARRAY_LEN(sample_options), "options come back in order");
-	tap_ok(t, !find_lie(c, c), "files, processes, mappings and stacks come back in every field");
+	tap_ok(t, fine && c->n_options == ARRAY_LEN(sample_options), "options are read back in order");
+	tap_ok(t, !find_lie(c, c), "every field of files, processes, mappings and stacks is read back");
 	tap_ok(t,
 		c->n_files == ARRAY_LEN(sample_files) && c->n_procs == ARRAY_LEN(sample_procs) &&
 			c->n_maps == ARRAY_LEN(sample_maps) && c->n_stacks == ARRAY_LEN(sample_stacks),
-		"all of them");
+		"no file, process, mapping or stack is missing");
 	tap_ok(t,
 		c->n_images == 2 && c->images[0].file == 2 && c->images[0].len == sizeof(sample_vdso) &&
 			memcmp(c->images[0].bytes, sample_vdso, sizeof(sample_vdso)) == 0 &&
 			c->images[1].len == 0,
-		"images come back to the byte, an empty one too");
-	tap_eq_u64(t, c->trailer.stop_ns, sample_trailer.stop_ns, "the trailer's time");
-	tap_eq_str(t, c->trailer.why, "duration", "why the recording stopped");
-	tap_eq_u64(t, c->last_flush_ns, sample_trailer.stop_ns, "the last flush");
+		"images are read back byte for byte, including an empty one");
+	tap_eq_u64(t, c->trailer.stop_ns, sample_trailer.stop_ns, "the time of the trailer is read back");
+	tap_eq_str(t, c->trailer.why, "duration", "the reason why the recording stopped is read back");
+	tap_eq_u64(t, c->last_flush_ns, sample_trailer.stop_ns, "the time of the last flush is read back");
 }
 
 static void test_merging(struct tap *t, const struct cap_reader *c)
 {
 	const struct cap_sample *s = c->samples;
 
-	tap_eq_u64(t, c->n_samples, 5, "samples of one key are one");
-	tap_ok(t, s[0].total_ns == 1500 && s[0].count == 3 && s[0].max_ns == 700, "their sums add up");
-	tap_ok(t, s[0].first_ns == MONO + 5 && s[0].last_ns == MONO + 20, "first and last are over all");
-	tap_ok(t, s[1].total_ns == UINT64_MAX && s[1].count == UINT64_MAX, "sums saturate");
-	tap_ok(t, s[3].flags == CAPTURE_SAMPLE_INITIAL && s[3].count == 1, "other flags are another sample");
-	tap_eq_u64(t, c->n_threads, 3, "a thread has one name");
-	tap_eq_str(t, cap_reader_thread(c, 0, 4243)->comm, "new name", "the last one");
+	tap_eq_u64(t, c->n_samples, 5, "samples with the same key are merged");
+	tap_ok(t, s[0].total_ns == 1500 && s[0].count == 3 && s[0].max_ns == 700,
+		"merged samples: times and counts are summed, the maximum is kept");
+	tap_ok(t, s[0].first_ns == MONO + 5 && s[0].last_ns == MONO + 20,
+		"merged samples: the first and the last time cover all of them");
+	tap_ok(t, s[1].total_ns == UINT64_MAX && s[1].count == UINT64_MAX, "sums of merged samples saturate");
+	tap_ok(t, s[3].flags == CAPTURE_SAMPLE_INITIAL && s[3].count == 1,
+		"samples with different flags are not merged");
+	tap_eq_u64(t, c->n_threads, 3, "a thread that was renamed is listed once");
+	tap_eq_str(t, cap_reader_thread(c, 0, 4243)->comm, "new name", "a renamed thread has its last name");
 	tap_ok(t, cap_reader_thread(c, 0, 4242) && cap_reader_thread(c, 2, UINT32_MAX), "threads are found");
 	tap_ok(t,
 		!cap_reader_thread(c, 1, 4242) && !cap_reader_thread(c, 0, 0) && !cap_reader_thread(c, 9, 9),
-		"absent threads are not");
-	tap_eq_u64(t, c->n_counters, 3, "a counter has one value");
-	tap_eq_u64(t, cap_reader_counter(c, "waits.recorded"), 8, "the last one");
-	tap_eq_u64(t, cap_reader_counter(c, "lost.ring_full"), UINT64_MAX, "of any size");
-	tap_eq_u64(t, cap_reader_counter(c, "lost"), 0, "an absent one is 0");
+		"absent threads are not found");
+	tap_eq_u64(t, c->n_counters, 3, "a counter that was written again is listed once");
+	tap_eq_u64(t, cap_reader_counter(c, "waits.recorded"), 8,
+		"a counter that was written again has its last value");
+	tap_eq_u64(t, cap_reader_counter(c, "lost.ring_full"), UINT64_MAX, "a counter can be UINT64_MAX");
+	tap_eq_u64(t, cap_reader_counter(c, "lost"), 0, "an absent counter is 0");
 }
 
 static void test_names(struct tap *t, const struct cap_reader *c)
@@ -226,25 +233,25 @@ static void test_names(struct tap *t, const struct cap_reader *c)
 
 	for (size_t i = 0; i < ARRAY_LEN(order) && fine; i++)
 		fine = is_jit(&c->jits[i], &sample_jits[order[i]]);
-	tap_ok(t, fine, "JIT code comes back by process, address, time and kind; the last of a key");
+	tap_ok(t, fine, "JIT code is sorted by process, address, time and kind, with the last of a key");
 	tap_ok(t,
 		c->n_names == 3 && is_name(&c->names[0], &sample_names[3]) &&
 			is_name(&c->names[1], &sample_names[2]) && is_name(&c->names[2], &sample_names[0]),
-		"names come back by file and offset, the last of a key, in every field");
+		"names are sorted by file and offset, with every field of the last of a key");
 	tap_ok(t,
 		cap_reader_name(c, 0, 0x1233) == &c->names[0] &&
 			cap_reader_name(c, 0, 0x1234) == &c->names[1] &&
 			cap_reader_name(c, 1, UINT64_MAX) == &c->names[2],
-		"names are found");
+		"names are found by file and offset");
 	tap_ok(t,
 		!cap_reader_name(c, 0, 0x1232) && !cap_reader_name(c, 0, 0x1235) &&
 			!cap_reader_name(c, 1, 0x1234) && !cap_reader_name(c, 2, 0) &&
 			!cap_reader_name(c, UINT32_MAX, UINT64_MAX),
-		"those that are not there are not");
+		"absent names are not found");
 	tap_ok(t,
 		c->names[1].frames[1].file == c->names[1].frames[2].file &&
 			c->names[0].frames[0].name == c->names[0].frames[0].linkage,
-		"a string that comes again is there once");
+		"a repeated string is stored once");
 }
 
 static const char *ksym(const struct cap_reader *c, uint64_t addr)
@@ -256,12 +263,16 @@ static const char *ksym(const struct cap_reader *c, uint64_t addr)
 
 static void test_ksyms(struct tap *t, const struct cap_reader *c)
 {
-	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff81100000)), "schedule", "a symbol's first byte");
-	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff8110003f)), "schedule", "a symbol's last byte");
-	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff81100040)), "none", "the byte behind a symbol");
-	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff810fffff)), "none", "the byte before all symbols");
-	tap_eq_str(t, ksym(c, UINT64_C(0xffffffffdeadbeef)), "prog_1", "inside the last symbol");
-	tap_eq_str(t, ksym(c, UINT64_MAX), "none", "the last address");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff81100000)), "schedule",
+		"the first byte of a symbol belongs to it");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff8110003f)), "schedule",
+		"the last byte of a symbol belongs to it");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff81100040)), "none", "the byte after a symbol has no symbol");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffff810fffff)), "none",
+		"the byte before all symbols has no symbol");
+	tap_eq_str(t, ksym(c, UINT64_C(0xffffffffdeadbeef)), "prog_1",
+		"an address inside the last symbol finds it");
+	tap_eq_str(t, ksym(c, UINT64_MAX), "none", "the last address has no symbol");
 }
 
 static void test_cuts(struct tap *t, const struct whole *w)
@@ -282,8 +293,9 @@ static void test_cuts(struct tap *t, const struct whole *w)
 		if (!code)
 			cap_reader_free(c);
 	}
-	if (!tap_ok(t, !bad, "cut at every byte: incomplete, said so, and nothing wrong"))
-		tap_diag("cut at %zu: %s", bad, lie ? lie : "taken for whole");
+	if (!tap_ok(t, !bad,
+		    "cut at any byte: a capture is reported as incomplete and nothing in it is wrong"))
+		tap_diag("cut at %zu: %s", bad, lie ? lie : "not reported");
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -316,11 +328,12 @@ static void test_changes(struct tap *t, const struct whole *w)
 		}
 		at[i] = w->bytes[i];
 	}
-	if (!tap_ok(t, !bad, "every byte changed to %d others: found, and nothing wrong", CHANGES))
-		tap_diag("byte %zu: %s", bad - 1, lie ? lie : "not found");
+	if (!tap_ok(t, !bad, "any byte changed to %d others: damage is reported and nothing read is wrong",
+		    CHANGES))
+		tap_diag("byte %zu: %s", bad - 1, lie ? lie : "not reported");
 }
 
-/* The blocks of BYTES; returns how many. */
+/* Set AT to the offsets of the blocks in BYTES, and of their end. Returns the number of blocks. */
 static size_t find_blocks(const uint8_t *bytes, size_t len, size_t at[64])
 {
 	size_t n = 0;
@@ -337,7 +350,7 @@ static size_t find_blocks(const uint8_t *bytes, size_t len, size_t at[64])
 	return n;
 }
 
-/* Without block GONE, or with block TWICE there twice. */
+/* Read a copy of W without block GONE, or with block TWICE repeated. NULL = it is refused. */
 static struct cap_reader *without(const struct whole *w, size_t gone, size_t twice)
 {
 	uint8_t *bytes = malloc(w->len * 2);
@@ -357,7 +370,7 @@ static struct cap_reader *without(const struct whole *w, size_t gone, size_t twi
 	return c;
 }
 
-/* C's strings lie in the edge: it has to be looked at before another one is put there. */
+/* Free C. Its strings are in the edge, so check it before the next edge_put(). */
 static bool noticed(struct cap_reader *c, const struct cap_reader *truth)
 {
 	bool yes = c && !c->complete && *c->damage && !find_lie(c, truth);
@@ -374,10 +387,10 @@ static void test_blocks(struct tap *t, const struct whole *w)
 		missed += !noticed(without(w, i, n), w->truth);
 		missed += !noticed(without(w, n, i), w->truth);
 	}
-	tap_eq_u64(t, missed, 0, "a block that is missing or there twice is found");
+	tap_eq_u64(t, missed, 0, "a missing or repeated block is reported");
 }
 
-/* A capture made by hand, block by block. */
+/* A capture that is built block by block. */
 struct made {
 	struct buf b;
 	uint32_t seq;
@@ -419,7 +432,10 @@ static void add_trailer(struct made *m)
 	buf_free(&f);
 }
 
-/* A process, a file, a kernel stack 0 and a user stack 1, and then BAD as a block of TYPE. */
+/*
+ * Write a file, a process, kernel stack 0, user stack 1, and then BAD as a block of
+ * TYPE. Does the reader keep what is before BAD, and report MESSAGE?
+ */
 static bool refused(const struct edge *edge, unsigned int type, const struct buf *bad, const char *message)
 {
 	struct cap_stack user = { .id = 1, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED };
@@ -472,31 +488,31 @@ static void test_references(struct tap *t, const struct edge *edge)
 	struct cap_map m = { .start = 1, .end = 2, .file = CAPTURE_NONE };
 
 	s.proc = 1;
-	REFUSED("a sample of no process", CAPTURE_RECORD_SAMPLE, "process that is not there",
+	REFUSED("a sample of an unknown process", CAPTURE_RECORD_SAMPLE, "process that is not there",
 		cap_record_put_sample(&f_, &s, &state));
 	s.proc = 0, s.kstack = 2;
-	REFUSED("a sample with no kernel stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
+	REFUSED("a sample with an unknown kernel stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
 		cap_record_put_sample(&f_, &s, &state));
 	s.kstack = 0, s.ustack = CAPTURE_NONE;
-	REFUSED("a sample with no user stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
+	REFUSED("a sample without a user stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
 		cap_record_put_sample(&f_, &s, &state));
 	s.ustack = 0;
-	REFUSED("a kernel stack as user stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
-		cap_record_put_sample(&f_, &s, &state));
+	REFUSED("a sample with a kernel stack as its user stack", CAPTURE_RECORD_SAMPLE,
+		"stack that is not there", cap_record_put_sample(&f_, &s, &state));
 	m.proc = 1;
-	REFUSED("a mapping of no process", CAPTURE_RECORD_MAP, "process that is not there",
+	REFUSED("a mapping of an unknown process", CAPTURE_RECORD_MAP, "process that is not there",
 		cap_record_put_map(&f_, &m));
 	m.proc = 0, m.file = 1;
-	REFUSED("a mapping of no file", CAPTURE_RECORD_MAP, "file that is not there",
+	REFUSED("a mapping of an unknown file", CAPTURE_RECORD_MAP, "file that is not there",
 		cap_record_put_map(&f_, &m));
 	m.file = CAPTURE_NONE, m.end = 1;
 	REFUSED("an empty mapping", CAPTURE_RECORD_MAP, "malformed", cap_record_put_map(&f_, &m));
 	m.end = 0;
 	REFUSED("a mapping that ends before it starts", CAPTURE_RECORD_MAP, "malformed",
 		cap_record_put_map(&f_, &m));
-	REFUSED("a thread of no process", CAPTURE_RECORD_THREAD, "process that is not there",
+	REFUSED("a thread of an unknown process", CAPTURE_RECORD_THREAD, "process that is not there",
 		cap_record_put_thread(&f_, &sample_threads[2]));
-	REFUSED("an image of no file", CAPTURE_RECORD_IMAGE, "file that is not there",
+	REFUSED("an image of an unknown file", CAPTURE_RECORD_IMAGE, "file that is not there",
 		cap_record_put_image(&f_, &sample_images[0]));
 	REFUSED("a stack id out of order", CAPTURE_RECORD_STACK, "id out of order",
 		cap_record_put_stack(&f_, &sample_stacks[1]));
@@ -504,13 +520,13 @@ static void test_references(struct tap *t, const struct edge *edge)
 		cap_record_put_proc(&f_, &sample_procs[0]));
 	REFUSED("a file id out of order", CAPTURE_RECORD_FILE, "id out of order",
 		cap_record_put_file(&f_, &sample_files[2]));
-	REFUSED("JIT code of no process", CAPTURE_RECORD_JIT, "process that is not there",
+	REFUSED("JIT code of an unknown process", CAPTURE_RECORD_JIT, "process that is not there",
 		buf_put(&f_, "\1\1\0\0\1\1\0\0\0\0", 10));
-	REFUSED("JIT code of no name", CAPTURE_RECORD_JIT, "string that is not there",
+	REFUSED("JIT code with an unknown name", CAPTURE_RECORD_JIT, "string that is not there",
 		buf_put(&f_, "\0\1\0\0\1\1\1\0\0\0", 10));
-	REFUSED("a name in no file", CAPTURE_RECORD_NAME, "file that is not there",
+	REFUSED("a name in an unknown file", CAPTURE_RECORD_NAME, "file that is not there",
 		buf_put(&f_, "\1\0\0\0\0\0", 6));
-	REFUSED("a frame of no name", CAPTURE_RECORD_NAME, "string that is not there",
+	REFUSED("a frame with an unknown name", CAPTURE_RECORD_NAME, "string that is not there",
 		buf_put(&f_, "\0\0\0\0\0\1\1\0\0\0\0", 11));
 	REFUSED("a string id out of order", CAPTURE_RECORD_STRING, "id out of order",
 		buf_put(&f_, "\1\1a\0", 4));
@@ -525,27 +541,27 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 	REFUSED("an empty record", CAPTURE_RECORD_OPTION, "malformed", );
 	REFUSED("more frames than bytes", CAPTURE_RECORD_STACK, "malformed", buf_put(&f_, "\2\2\1\0\0\0", 6),
 		buf_uleb(&f_, UINT32_MAX));
-	REFUSED("more frames than 32 bits count", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("a number of frames above 32 bits", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0", 6), buf_uleb(&f_, UINT64_MAX));
-	REFUSED("a frame that is cut", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("a truncated frame", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\1\200", 8));
 	REFUSED("as many exact frames as frames", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\2\1\1", 12));
-	REFUSED("more exact frames than 32 bits count", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("a number of exact frames above 32 bits", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1", 9), buf_uleb(&f_, UINT64_MAX));
-	REFUSED("an exact frame behind the last", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("an exact frame after the last frame", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\2", 11));
-	REFUSED("an exact frame of an absurd number", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("an exact frame with a huge number", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\3\1\1\1\2\1", 12), buf_uleb(&f_, UINT32_MAX));
-	REFUSED("the first frame as an exact one", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("the first frame as an exact frame", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\2\1\1\1\0", 11));
-	REFUSED("an exact frame twice", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("a repeated exact frame", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1\0", 14));
-	REFUSED("fewer numbers of exact frames than said", CAPTURE_RECORD_STACK, "malformed",
+	REFUSED("fewer exact frames than their number says", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1", 13));
 	REFUSED("a string longer than its record", CAPTURE_RECORD_OPTION, "malformed",
 		buf_put(&f_, "\5name", 5));
-	REFUSED("a string of absurd length", CAPTURE_RECORD_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
+	REFUSED("a string of huge length", CAPTURE_RECORD_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
 	REFUSED("a string without its NUL", CAPTURE_RECORD_OPTION, "malformed", buf_put(&f_, "\1ab\1c\0", 6));
 	REFUSED("a string with a NUL inside", CAPTURE_RECORD_OPTION, "malformed",
 		buf_put(&f_, "\3a\0b\0\1c\0", 8));
@@ -558,16 +574,16 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\377\377\377\377\377\377\377\377\377\177", 10));
 	REFUSED("a number of more than 32 bits", CAPTURE_RECORD_THREAD, "malformed", buf_put(&f_, "\0", 1),
 		buf_uleb(&f_, UINT64_C(1) << 32), buf_put(&f_, "\0\0\0", 3));
-	REFUSED("a string of names with a NUL inside", CAPTURE_RECORD_STRING, "malformed",
+	REFUSED("a string of the string table with a NUL inside", CAPTURE_RECORD_STRING, "malformed",
 		buf_put(&f_, "\0\2a\0\0", 5));
 	REFUSED("empty JIT code", CAPTURE_RECORD_JIT, "malformed", buf_put(&f_, "\0\1\0\0\1\0\0\0\0\0", 10));
-	REFUSED("JIT code that passes the last address", CAPTURE_RECORD_JIT, "malformed",
+	REFUSED("JIT code that extends beyond the last address", CAPTURE_RECORD_JIT, "malformed",
 		buf_put(&f_, "\0\1\0\0\2", 5), buf_uleb(&f_, UINT64_MAX), buf_put(&f_, "\0\0\0\0", 4));
-	REFUSED("more frames of a name than bytes", CAPTURE_RECORD_NAME, "malformed",
+	REFUSED("a name with more frames than bytes", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0", 15));
-	REFUSED("an absurd number of frames of a name", CAPTURE_RECORD_NAME, "malformed",
+	REFUSED("a name with a huge number of frames", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\0\0", 5), buf_uleb(&f_, UINT32_MAX));
-	REFUSED("a source of a name of more than a byte", CAPTURE_RECORD_NAME, "malformed",
+	REFUSED("a name whose source is larger than a byte", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\200\2\0\0", 7));
 	REFUSED("a record longer than its block", CAPTURE_RECORD_FLUSH, "behind its block",
 		buf_uleb(&p_, 100));
@@ -586,14 +602,14 @@ static void test_host_twice(struct tap *t, const struct edge *edge)
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && !c->complete && strstr(c->damage, "second host") && same_host(&c->host, &sample_host),
-		"a second host is refused, the first stays");
+		"a second host is refused, the first is kept");
 	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
 }
 
-/* The same bytes with the checksum made anew; the LEN before it count, and then REST. */
+/* Write a new checksum to P + LEN. It covers the LEN bytes before it and then REST. */
 static void seal(uint8_t *p, size_t len, const uint8_t *rest, size_t rest_len)
 {
 	uint32_t crc = crc32c(crc32c(0, p, len), rest, rest_len);
@@ -616,7 +632,7 @@ static void test_flags(struct tap *t, const struct edge *edge)
 	add_trailer(&m);
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1 && !c->n_options,
-		"a block with a flag that no one knows is skipped and counted");
+		"a block with an unknown flag is skipped and counted");
 	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
@@ -642,14 +658,16 @@ static void test_future(struct tap *t, const struct edge *edge)
 	c = read_made(&m, edge);
 	tap_ok(t, c && c->complete && c->unknown_blocks == 1, "an unknown block is skipped and counted");
 	tap_ok(t, c && c->n_options == 2 && same(c->options[1].name, "unwind"),
-		"fields that a later version appends to a record are left unread");
+		"fields that a later version appends to a record are ignored");
 	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
 	buf_free(&f);
 }
 
-/* What 1.0 wrote: a stack ends with its frames. And 0 exact frames, which a later version may have to write.
+/*
+ * In format 1.0 a stack ends after its frames. A later version may have to write 0
+ * exact frames.
  */
 static void test_past(struct tap *t, const struct edge *edge)
 {
@@ -670,14 +688,14 @@ static void test_past(struct tap *t, const struct edge *edge)
 	add(&m, CAPTURE_RECORD_COUNTER, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
-	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three versions are read");
+	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three format versions are read");
 	tap_ok(t, c && !c->stacks[0].n_exact && c->stacks[0].len == 2 && c->stacks[0].frames[1] == 6,
-		"one that ends with its frames has no exact ones");
-	tap_ok(t, c && !c->stacks[1].n_exact, "nor has one that counts 0");
+		"a stack that ends after its frames has no exact frames");
+	tap_ok(t, c && !c->stacks[1].n_exact, "a stack with 0 exact frames has none");
 	tap_ok(t, c && c->stacks[2].n_exact == 1 && c->stacks[2].exact[0] == 1,
-		"what follows is left unread");
+		"fields after the exact frames of a stack are ignored");
 	tap_ok(t, c && cap_reader_counter(c, "procfs.samples_skipped") == 5,
-		"a counter that is called otherwise today has its new name");
+		"a counter of an earlier build is found under its present name");
 	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
@@ -701,12 +719,12 @@ static void test_ksym_order(struct tap *t, const struct edge *edge)
 	c = read_made(&m, edge);
 	if (!c)
 		abort();
-	tap_eq_u64(t, c->n_ksyms, 4, "of symbols with one start the last stays");
-	tap_eq_str(t, ksym(c, 55), "two", "and is found");
+	tap_eq_u64(t, c->n_ksyms, 4, "of symbols with the same start only the last is kept");
+	tap_eq_str(t, ksym(c, 55), "two", "the last of symbols with the same start is found");
 	tap_eq_str(t, ksym(c, 60), "three", "a symbol ends where the next begins");
-	tap_eq_str(t, ksym(c, 149), "long", "before an inner symbol the outer one is found");
-	tap_eq_str(t, ksym(c, 155), "inner", "inside it the inner one");
-	tap_eq_str(t, ksym(c, 165), "none", "behind it neither");
+	tap_eq_str(t, ksym(c, 149), "long", "before an inner symbol the outer symbol is found");
+	tap_eq_str(t, ksym(c, 155), "inner", "inside an inner symbol the inner symbol is found");
+	tap_eq_str(t, ksym(c, 165), "none", "after an inner symbol neither symbol is found");
 	cap_reader_free(c);
 	buf_free(&m.b);
 	buf_free(&p);
@@ -725,7 +743,7 @@ static uint32_t next_random(uint32_t *seed)
 	return *seed >> 8;
 }
 
-/* Payloads changed at random under checksums that are right. */
+/* Payloads changed at random, with correct checksums. */
 static void test_hostile(struct tap *t, const struct whole *w)
 {
 	size_t at[64], n = find_blocks(w->bytes, w->len, at);
@@ -756,7 +774,7 @@ static void test_hostile(struct tap *t, const struct whole *w)
 		memcpy(bytes, w->bytes, w->len);
 	}
 	tap_ok(t, loaded == 20000 && whole > 100 && whole < 20000,
-		"hostile records under good checksums do no harm");
+		"hostile records with correct checksums do no harm");
 }
 
 static uint8_t *read_whole(const char *path, size_t *len)
@@ -795,23 +813,24 @@ static void test_header(struct tap *t, const struct whole *w)
 				strstr(e.msg, changes[i].message),
 			"refused: %s", changes[i].message);
 	}
-	tap_ok(t, cap_reader_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"), "refused: empty");
+	tap_ok(t, cap_reader_parse("", 0, &c, &e) == -EINVAL && strstr(e.msg, "empty"),
+		"refused: an empty file");
 	tap_ok(t, cap_reader_parse(w->bytes, 20, &c, &e) == -EINVAL && strstr(e.msg, "cut at byte 20"),
-		"refused: cut in the header");
+		"refused: a truncated header");
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN);
 	later[16] = CAPTURE_BLOCK_MAJOR + 1;
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
 		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
 			strstr(e.msg, "format 2.2") && strstr(e.hint, "newer"),
-		"refused: a greater major version");
+		"refused: a newer major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);
 	later[12] = sizeof(later);
 	later[18] = 9;
 	seal(later, sizeof(later) - 4, NULL, 0);
 	tap_ok(t, cap_reader_parse(later, sizeof(later), &c, &e) == 0 && c->good_bytes == sizeof(later),
-		"a greater minor version with a longer header is read");
+		"a newer minor version with a longer header is read");
 	cap_reader_free(c);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Samples whose walks stopped at known places, through a capture, by reason and file. */
+/* Writes samples whose walks stopped at known places to a capture, and sums them by reason and file. */
 #include "base/tap.h"
 #include "capture/stats.h"
 #include "capture/writer.h"
@@ -34,7 +34,7 @@ static void put_stop(
 
 static void put_all(struct cap_writer *w)
 {
-	/* the file moves in process 0, and is elsewhere in process 1 */
+	/* at 500 ns file 1 replaces file 0 in process 0; in process 1 file 0 is at another address */
 	static const struct cap_map maps[] = {
 		{ .proc = 0, .file = 0, .start = 0x10000, .end = 0x20000, .offset = 0x3000 },
 		{ .proc = 0, .file = CAPTURE_NONE, .start = 0x30000, .end = 0x40000 },
@@ -51,8 +51,8 @@ static void put_all(struct cap_writer *w)
 	cap_writer_stack(w, &(struct cap_stack){ .id = n_stacks++, .kind = CAPTURE_STACK_KERNEL });
 	put_stop(w, 0, REASON_NO_ROW, 0x10010, 100, 5);
 	put_stop(w, 1, REASON_NO_ROW, 0x70010, 900, 6); /* the same place */
-	put_stop(w, 0, REASON_NO_ROW, 0x10020, 100, 10); /* another one */
-	put_stop(w, 0, REASON_NO_ROW, 0x10010, 600, 3); /* the other file's by then */
+	put_stop(w, 0, REASON_NO_ROW, 0x10020, 100, 10); /* another place */
+	put_stop(w, 0, REASON_NO_ROW, 0x10010, 600, 3); /* file 1 is mapped there by then */
 	put_stop(w, 0, REASON_REGISTER, 0x10010, 100, 2); /* another reason */
 	put_stop(w, 0, REASON_NO_FRAME_POINTER, 0x30040, 100, 4);
 	put_stop(w, 0, REASON_NO_MAPPING, 0x50, 100, UINT64_MAX - 1);
@@ -91,22 +91,22 @@ int main(void)
 	cap_writer_close(w);
 	unlink(path);
 	tap_ok(&t, cap_stop_places_make(c, &s) == 0, "stops are summed");
-	tap_eq_u64(&t, s.n, 5, "for each reason and file once");
+	tap_eq_u64(&t, s.n, 5, "each reason and file is listed once");
 	if (s.n != 5)
 		return tap_done(&t);
 	tap_ok(&t, is(&s.list[0], REASON_NO_MAPPING, CAPTURE_NONE, false, 1, UINT64_MAX, 0x50),
-		"most waits first; a PC in no mapping; sums saturate");
+		"the most waits come first: a PC in no mapping, whose sum saturates");
 	tap_ok(&t, is(&s.list[1], REASON_NO_ROW, 0, true, 2, 21, 0x3010),
-		"two places of a file, one of them in two processes: the one with more waits is named");
-	tap_ok(&t, s.list[1].off_ns == 210, "with their time");
+		"of two places in a file the one with more waits, over two processes, is named");
+	tap_ok(&t, s.list[1].off_ns == 210, "the times of the places in a file are summed");
 	tap_ok(&t, is(&s.list[2], REASON_NO_FRAME_POINTER, CAPTURE_NONE, true, 1, 4, 0x30040),
-		"memory that is no file's");
+		"a stop in anonymous memory is listed by its address");
 	tap_ok(&t, is(&s.list[3], REASON_NO_ROW, 1, true, 1, 3, 0x10),
-		"a file that came later at that address");
+		"a file that was mapped later at the same address is listed separately");
 	tap_ok(&t, is(&s.list[4], REASON_REGISTER, 0, true, 1, 2, 0x3010),
-		"another reason at the same place");
+		"another reason at the same place is listed separately");
 	cap_stop_places_free(&s);
-	tap_ok(&t, !s.list && !s.n, "nothing is left of them");
+	tap_ok(&t, !s.list && !s.n, "freeing leaves an empty list");
 	cap_reader_free(c);
 	return tap_done(&t);
 }

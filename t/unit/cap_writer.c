@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cap_writer - what a writer does with files, full disks, and records that
- * no reader would take.
+ * cap_writer - tests of a writer with existing files, full disks, and records that
+ * a reader would refuse.
  */
 #include "base/tap.h"
 #include "capture/format.h"
@@ -17,7 +17,7 @@
 
 static char dir[] = "/tmp/unit-cap_writer.XXXXXX";
 
-/* The last two that were asked for stay. */
+/* The last two paths that were returned stay valid. */
 static const char *in_dir(const char *name)
 {
 	static char paths[2][64];
@@ -51,7 +51,7 @@ static void put_file(const char *p, const char *text, mode_t mode)
 	close(fd);
 }
 
-/* Open PATH for writing and close it at once. */
+/* Open P for writing and close it at once. */
 static int try_open(const char *p, bool force, struct err *e)
 {
 	struct cap_writer *w = NULL;
@@ -73,7 +73,8 @@ static void test_files(struct tap *t)
 		"a new file has mode 0600 under umask 0");
 	umask(0777);
 	unlink(p);
-	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "and under umask 0777");
+	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600,
+		"a new file has mode 0600 under umask 0777");
 	umask(old);
 	tap_eq_u64(t, size_of(p), CAPTURE_BLOCK_HEADER_LEN, "the file header is written at once");
 	chmod(p, 0644);
@@ -82,22 +83,23 @@ static void test_files(struct tap *t)
 	if (link(p, in_dir("other name")) != 0)
 		abort();
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600,
-		"an existing capture is replaced by a private one");
+		"an existing capture is replaced, and the new one has mode 0600");
 	stat(p, &st);
 	tap_ok(t, st.st_ino != before && st.st_nlink == 1,
-		"it is a new file: who has the old one sees no more");
+		"the replacement is a new inode that other links to the old file do not reach");
 	put_file(p, "", 0644);
 	tap_ok(t, try_open(p, false, &e) == 0 && mode_of(p) == 0600, "an empty file is replaced");
 	put_file(p, "precious", 0644);
 	tap_ok(t,
 		try_open(p, false, &e) == -EEXIST && strstr(e.msg, "not a capture") &&
 			strstr(e.hint, "--force"),
-		"a file that is no capture is not, and the hint names --force");
-	tap_eq_u64(t, size_of(p), 8, "it is as it was");
+		"a file that is not a capture is not replaced, and the hint names --force");
+	tap_eq_u64(t, size_of(p), 8, "a file that is not replaced keeps its size");
 	put_file(p, "\211stk", 0644);
-	tap_ok(t, try_open(p, false, &e) == -EEXIST, "the beginning of the magic is no capture");
+	tap_ok(t, try_open(p, false, &e) == -EEXIST,
+		"a file with only the beginning of the magic is not a capture");
 	tap_ok(t, try_open(p, true, &e) == 0 && mode_of(p) == 0600 && size_of(p) == CAPTURE_BLOCK_HEADER_LEN,
-		"with force it is replaced");
+		"with force a file that is not a capture is replaced");
 	unlink(p);
 }
 
@@ -115,10 +117,10 @@ static void test_odd_files(struct tap *t)
 		"a dangling symbolic link is not followed");
 	put_file(target, "", 0644);
 	tap_ok(t, try_open(p, true, &e) == -ELOOP && size_of(target) == 0 && strstr(e.hint, "-o -"),
-		"nor one to an empty file, even with force");
+		"a symbolic link to an empty file is not followed, even with force");
 	tap_ok(t, try_open(dir, true, &e) == -EISDIR, "a directory is refused");
 	tap_ok(t, try_open(in_dir("no/such/folder"), false, &e) == -ENOENT && strstr(e.msg, "no/such/folder"),
-		"a folder that is not there is named");
+		"the error for a missing folder names it");
 	p = in_dir("fifo");
 	if (mkfifo(p, 0600) != 0)
 		abort();
@@ -139,7 +141,7 @@ static struct cap_reader *load(const char *p)
 
 /* --- full disks --- */
 
-/* Let no file grow beyond LEN bytes; a write beyond fails with EFBIG. */
+/* Limit files to LEN bytes; a write beyond that fails with EFBIG. */
 static void limit(rlim_t len)
 {
 	struct rlimit l;
@@ -155,7 +157,7 @@ static bool good_until(const char *p, off_t room, off_t whole, const char **why)
 	bool clean = c && c->good_bytes == c->total_bytes && (off_t)c->total_bytes <= room;
 	bool reported = c && !c->complete && strstr(c->damage, "without a trailer");
 
-	*why = !c ? "not read" : !clean ? "a torn block" : !reported ? "taken for whole" : NULL;
+	*why = !c ? "not read" : !clean ? "a partial block" : !reported ? "not reported as incomplete" : NULL;
 	cap_reader_free(c);
 	return !*why && size_of(p) <= room && room < whole;
 }
@@ -177,7 +179,8 @@ static void test_every_room(struct tap *t)
 		limit(RLIM_INFINITY);
 		fine = fine && good_until(p, room, whole, &why);
 	}
-	if (!tap_ok(t, fine, "room for any number of bytes: whole blocks stay, the torn one is taken back"))
+	if (!tap_ok(t, fine,
+		    "disk full after any number of bytes: whole blocks stay, a partial one is removed"))
 		tap_diag("%lld bytes: %s", (long long)room - 1, why ? why : e.msg);
 	unlink(p);
 }
@@ -193,18 +196,19 @@ static void test_sticky(struct tap *t)
 	if (cap_writer_open(p, false, &w, &e) != 0 || sample_first(w, &e) != 0)
 		abort();
 	bytes = cap_writer_bytes(w);
-	tap_eq_u64(t, size_of(p), bytes, "a flush brings everything into the file");
+	tap_eq_u64(t, size_of(p), bytes, "a flush writes everything to the file");
 	limit(bytes + 5);
 	first = cap_writer_flush(w, MONO, &e) == -EFBIG;
 	limit(RLIM_INFINITY);
-	tap_ok(t, first && sample_second(w, &e) == -EFBIG, "the first error is every later flush's too");
-	tap_eq_u64(t, size_of(p), bytes, "and nothing more is written");
-	tap_eq_u64(t, cap_writer_bytes(w), bytes, "nor counted");
+	tap_ok(t, first && sample_second(w, &e) == -EFBIG,
+		"every flush after a failed one returns the same error");
+	tap_eq_u64(t, size_of(p), bytes, "nothing is written after a failed flush");
+	tap_eq_u64(t, cap_writer_bytes(w), bytes, "bytes that were not written are not counted");
 	cap_writer_close(w);
 	unlink(p);
 }
 
-/* --- records that no reader takes --- */
+/* --- records that a reader refuses --- */
 
 static struct cap_writer *with_stacks(void)
 {
@@ -227,7 +231,7 @@ static void refused(struct tap *t, struct cap_writer *w, const char *message, co
 	tap_ok(t,
 		cap_writer_flush(w, MONO, &e) == -EINVAL &&
 			size_of(in_dir("bad")) == CAPTURE_BLOCK_HEADER_LEN,
-		"and nothing is written");
+		"a refused record is not written");
 	cap_writer_close(w);
 }
 
@@ -238,13 +242,13 @@ static void test_bad_records(struct tap *t)
 	struct cap_writer *w = with_stacks();
 
 	cap_writer_stack(w, &sample_stacks[3]);
-	refused(t, w, "stack ids", "a stack id left out");
+	refused(t, w, "stack ids", "a skipped stack id");
 	w = with_stacks();
 	cap_writer_proc(w, &sample_procs[0]);
-	refused(t, w, "process ids", "a process id given twice");
+	refused(t, w, "process ids", "a repeated process id");
 	w = with_stacks();
 	cap_writer_file(w, &sample_files[2]);
-	refused(t, w, "file ids", "a file id left out");
+	refused(t, w, "file ids", "a skipped file id");
 	w = with_stacks();
 	cap_writer_sample(w, &(struct cap_sample){ .kstack = 0, .ustack = 2 });
 	refused(t, w, "stack that was not written", "a sample of a stack that was not written");
@@ -263,11 +267,11 @@ static void test_bad_records(struct tap *t)
 	w = with_stacks();
 	cap_writer_stack(
 		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 2, .exact = twice });
-	refused(t, w, "exact frames", "an exact frame given twice");
+	refused(t, w, "exact frames", "a repeated exact frame");
 	w = with_stacks();
 	cap_writer_stack(
 		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = behind });
-	refused(t, w, "exact frames", "an exact frame behind the last");
+	refused(t, w, "exact frames", "an exact frame after the last frame");
 	w = with_stacks();
 	cap_writer_stack(
 		w, &(struct cap_stack){ .id = 2, .len = 3, .frames = frames, .n_exact = 1, .exact = first });
@@ -286,7 +290,7 @@ static void test_bad_records(struct tap *t)
 	refused(t, w, "file that was not written", "a name in a file that was not written");
 }
 
-/* --- much --- */
+/* --- large captures --- */
 
 static void test_split(struct tap *t)
 {
@@ -330,14 +334,15 @@ static void test_split(struct tap *t)
 		fine &= c->samples[i].first_ns == MONO + i && c->samples[i].tid == i;
 	}
 	tap_ok(t, c->complete && c->n_stacks == 60000 && c->n_samples == n,
-		"200,000 samples and 60,000 stacks");
-	tap_ok(t, fine && got == (uint64_t)n * (n - 1) / 2, "come back over the ends of blocks");
-	tap_ok(t, blocks > 8, "in several blocks of a type");
+		"200,000 samples and 60,000 stacks are read back");
+	tap_ok(t, fine && got == (uint64_t)n * (n - 1) / 2,
+		"samples in several blocks are read back in order, with their times");
+	tap_ok(t, blocks > 8, "many records of a type are split into several blocks");
 	cap_reader_free(c);
 	unlink(p);
 }
 
-/* One name for each of many addresses: the strings do not come again. */
+/* Many addresses with the same name: its strings are not repeated. */
 static void test_strings(struct tap *t)
 {
 	static const struct cap_name_frame frames[] = { { "a_function_of_some_length",
@@ -359,18 +364,19 @@ static void test_strings(struct tap *t)
 	if (cap_writer_finish(w, &sample_trailer, NULL) != 0)
 		abort();
 	cap_writer_close(w);
-	tap_ok(t, size_of(p) < 20 * (off_t)n, "names that come again take a few bytes each");
+	tap_ok(t, size_of(p) < 20 * (off_t)n, "repeated names take a few bytes each");
 	c = load(p);
 	if (!c)
 		abort();
 	for (uint32_t i = 0; i < c->n_names; i++)
 		fine &= c->names[i].offset == i && strcmp(c->names[i].frames[0].file, frames[0].file) == 0;
-	tap_ok(t, fine && c->complete && c->n_names == n, "and come back over blocks and flushes");
+	tap_ok(t, fine && c->complete && c->n_names == n,
+		"repeated names are read back across blocks and flushes");
 	cap_reader_free(c);
 	unlink(p);
 }
 
-/* --- the bytes --- */
+/* --- the format --- */
 
 /* clang-format off */
 static const uint8_t golden[] = {
@@ -395,7 +401,7 @@ static const uint8_t golden[] = {
 	0x72,						/* error: -14 */
 	0x80, 0x20,					/* stop_pc: 0x1000 */
 	2,						/* frames */
-	0x80, 0x20, 0x7f,				/* 0x1000, and one less */
+	0x80, 0x20, 0x7f,				/* 0x1000, then 1 less */
 	1, 1,						/* one more exact frame, number 1 */
 
 	'S', 'b', 'l', 'k', 12, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0x20, 0x1a, 0x73, 0x14,
@@ -438,7 +444,7 @@ static void test_golden(struct tap *t)
 	len = fread(got, 1, sizeof(got), f);
 	fclose(f);
 	tap_ok(t, len == sizeof(golden) && memcmp(got, golden, len) == 0,
-		"its bytes are those of capture(5)");
+		"the bytes of a tiny capture are as in capture(5)");
 	for (size_t i = 0; i < MIN(len, sizeof(golden)); i++)
 		if (got[i] != golden[i])
 			tap_diag("byte %zu: got %02x, want %02x", i, got[i], golden[i]);
@@ -447,7 +453,7 @@ static void test_golden(struct tap *t)
 
 /* --- pipes --- */
 
-/* Write the sample to a pipe whose reader is gone, in a child; its wait status. */
+/* In a child, write the sample to a pipe without a reader. Returns the child's wait status. */
 static int broken_pipe(bool ignore)
 {
 	int fds[2], status;
@@ -470,7 +476,7 @@ static int broken_pipe(bool ignore)
 	return status;
 }
 
-/* A pipe that is set not to block is waited for; the reader is slow. */
+/* Write to a non-blocking pipe with a slow reader: the writer waits for room. */
 static bool slow_pipe(void)
 {
 	int fds[2], status;
@@ -528,13 +534,13 @@ int main(void)
 	test_strings(&t);
 	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
-		"a reader that is gone ends the writer by SIGPIPE");
-	tap_eq_u64(&t, broken_pipe(true), 0, "where that is ignored, EPIPE is reported");
-	tap_ok(&t, slow_pipe(), "a pipe that would block is waited for");
+		"writing to a pipe without a reader ends the writer by SIGPIPE");
+	tap_eq_u64(&t, broken_pipe(true), 0, "with SIGPIPE ignored, EPIPE is reported");
+	tap_ok(&t, slow_pipe(), "a writer waits for a full non-blocking pipe");
 	for (const char *const *n =
 			(const char *const[]){ "file", "other name", "link", "target", "fifo", "bad", NULL };
 		*n; n++)
 		unlink(in_dir(*n));
-	tap_ok(&t, rmdir(dir) == 0, "nothing else is left behind");
+	tap_ok(&t, rmdir(dir) == 0, "no other file is left behind");
 	return tap_done(&t);
 }

@@ -57,8 +57,8 @@ int main(void)
 		tap_eq_str(&t, capture_state_letter(states[i].state, buf), states[i].letter, states[i].name);
 	tap_ok(&t, all_named(), "every reason and verdict has a name and a text, known or not");
 	tap_ok(&t, all_distinct(), "no two reasons share a name");
-	tap_eq_str(&t, capture_reason_name(REASON_KTHREAD), "kernel-thread", "a reason's name");
-	tap_eq_str(&t, capture_verdict_name(VERDICT_TRUNCATED), "truncated", "a verdict's name");
-	tap_eq_str(&t, capture_verdict_name(0), "unknown", "0 is no verdict");
+	tap_eq_str(&t, capture_reason_name(REASON_KTHREAD), "kernel-thread", "a reason has its name");
+	tap_eq_str(&t, capture_verdict_name(VERDICT_TRUNCATED), "truncated", "a verdict has its name");
+	tap_eq_str(&t, capture_verdict_name(0), "unknown", "0 is not a verdict");
 	return tap_done(&t);
 }

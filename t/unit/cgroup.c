@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* In the hierarchies that are mounted; cgroups are made where that is allowed, and removed again. */
+/* Tests in the mounted hierarchies. They create cgroups if that is permitted, and remove them. */
 #include "base/tap.h"
 #include "system/container.h"
 
@@ -20,14 +20,14 @@ static int note_mount(void *ctx, const struct cgroup_mount *m)
 	char *to = m->v2 ? v2_point : m->controller[0] ? v1_point : named_point;
 
 	(void)ctx;
-	/* a subtree is mounted there, or nothing may be made: no place for tests */
+	/* not for tests: a mount of a subtree, and a place where cgroups cannot be created */
 	if (!*to && strcmp(m->root, "/") == 0 && strcmp(m->controller, "cpuset") != 0 &&
 		access(m->point, W_OK) == 0)
 		snprintf(to, PATH_MAX, "%s", m->point);
 	return 0;
 }
 
-/* As whoever looks at PID finds it. */
+/* Does C hold PID, according to /proc/PID/cgroup? */
 static bool holds(const struct cgroup *c, uint32_t pid)
 {
 	char path[64], text[8192];
@@ -41,7 +41,7 @@ static bool holds(const struct cgroup *c, uint32_t pid)
 	return cgroup_lists(c, text);
 }
 
-/* What is no such text, or was cut short, is in nothing. */
+/* Text that is malformed or truncated is in no cgroup. */
 static void texts(struct tap *t)
 {
 	const struct cgroup v2 = { .path = (char *)"/a/b" },
@@ -61,7 +61,7 @@ static void texts(struct tap *t)
 		snprintf(two, sizeof(two), "%s", all[i].text);
 		snprintf(one, sizeof(one), "%s", all[i].text);
 		tap_ok(t, cgroup_lists(&v2, two) == all[i].v2 && cgroup_lists(&v1, one) == all[i].v1,
-			"text %zu of /proc/PID/cgroup is in what it says", i);
+			"text %zu of /proc/PID/cgroup is in the cgroups that it names", i);
 	}
 }
 
@@ -86,7 +86,8 @@ static void names(struct tap *t)
 		bool right =
 			all[i].id ? id && len == strlen(all[i].id) && memcmp(id, all[i].id, len) == 0 : !id;
 
-		tap_ok(t, right, "'%s' is %s", all[i].name, all[i].id ? "a container's" : "no container's");
+		tap_ok(t, right, "'%s' is %s", all[i].name,
+			all[i].id ? "the name of a container" : "not the name of a container");
 	}
 }
 
@@ -96,18 +97,19 @@ static void refusals(struct tap *t)
 	struct err e = { 0 };
 
 	tap_ok(t, cgroup_open("/tmp", &c, &e) == -EINVAL && strstr(e.msg, "is not a cgroup"),
-		"a directory elsewhere is no cgroup");
-	tap_ok(t, cgroup_open("/no/such", &c, &e) == -ENOENT && e.hint[0], "nor is what does not exist");
+		"a directory outside the hierarchies is not a cgroup");
+	tap_ok(t, cgroup_open("/no/such", &c, &e) == -ENOENT && e.hint[0],
+		"a path that does not exist is not a cgroup");
 	tap_ok(t, cgroup_open("", &c, NULL) != 0 || (cgroup_close(c), true), "an empty path does no harm");
 	tap_ok(t, container_open("", &c, &e) == -EINVAL, "an empty id is refused");
-	tap_ok(t, container_open("a/b", &c, &e) == -EINVAL, "and a path as id");
+	tap_ok(t, container_open("a/b", &c, &e) == -EINVAL, "a path as id is refused");
 	tap_ok(t, container_open("no such container", &c, &e) == -ENOENT && e.hint[0],
-		"a container that is not there is reported, with a hint");
+		"a container that does not exist is reported, with a hint");
 	tap_ok(t, container_open("0123456", &c, &e) == -ENOENT && strstr(e.hint, "12 digits"),
-		"too few digits are reported");
+		"an id with too few digits is reported");
 }
 
-/* A child that waits, in the cgroup of DIR. */
+/* Start a child that waits, in the cgroup of DIR. */
 static pid_t child_in(const char *dir)
 {
 	char path[PATH_MAX + 32];
@@ -133,7 +135,7 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* The last members take a moment to leave. */
+/* Retries, because members that were killed take a moment to leave. */
 static bool remove_dir(const char *dir)
 {
 	for (int i = 0; i < 100; i++) {
@@ -161,25 +163,29 @@ static void one(struct tap *t, const char *point, bool v2)
 	mkdir(beside, 0755);
 	in = child_in(sub);
 	out = child_in(beside);
-	if (tap_ok(t, cgroup_open(top, &c, &e) == 0, "%s: a cgroup by its directory", what)) {
+	if (tap_ok(t, cgroup_open(top, &c, &e) == 0, "%s: a cgroup is opened by its directory", what)) {
 		/* on 64 bits the inode number is the id */
-		tap_ok(t, stat(top, &st) == 0 && c->id == st.st_ino, "%s: its id is the inode number", what);
-		tap_ok(t, !c->controller[0] == v2, "%s: which hierarchy it is", what);
-		tap_eq_str(t, c->dir, top, "the directory is kept");
-		tap_eq_str(t, c->path, top + strlen(point), "and the path in the hierarchy");
-		tap_ok(t, holds(c, (uint32_t)in), "%s: it holds a process below", what);
-		tap_ok(t, !holds(c, (uint32_t)out), "%s: and none beside, whose name begins alike", what);
-		tap_ok(t, !holds(c, 4194305), "%s: nor one that is not there", what);
-		tap_ok(t, !cgroup_removed(c), "%s: it is there", what);
+		tap_ok(t, stat(top, &st) == 0 && c->id == st.st_ino,
+			"%s: the id of a cgroup is its inode number", what);
+		tap_ok(t, !c->controller[0] == v2, "%s: the hierarchy of a cgroup is recognized", what);
+		tap_eq_str(t, c->dir, top, "the directory of a cgroup is kept");
+		tap_eq_str(t, c->path, top + strlen(point), "the path of a cgroup in its hierarchy is kept");
+		tap_ok(t, holds(c, (uint32_t)in), "%s: a cgroup holds a process in a cgroup below it", what);
+		tap_ok(t, !holds(c, (uint32_t)out),
+			"%s: a cgroup does not hold a process of a sibling with the same prefix", what);
+		tap_ok(t, !holds(c, 4194305), "%s: a cgroup does not hold a process that does not exist",
+			what);
+		tap_ok(t, !cgroup_removed(c), "%s: a cgroup that exists is not reported as removed", what);
 	} else {
 		tap_diag("%s", e.msg);
 	}
 	end(in);
 	end(out);
 	tap_ok(t, remove_dir(sub) && remove_dir(beside) && remove_dir(top),
-		"%s: its directories can be removed", what);
+		"%s: the directories of the cgroups can be removed", what);
 	mkdir(top, 0755);
-	tap_ok(t, c && cgroup_removed(c), "%s: it is gone, even if another has its name", what);
+	tap_ok(t, c && cgroup_removed(c),
+		"%s: a removed cgroup is reported as removed, even if another has its name", what);
 	remove_dir(top);
 	cgroup_close(c);
 }
@@ -193,23 +199,25 @@ static void relative(struct tap *t)
 	snprintf(name, sizeof(name), "stacktools-unit.%d", (int)getpid());
 	snprintf(top, sizeof(top), "%s/%s", v2_point, name);
 	mkdir(top, 0755);
-	if (tap_ok(t, cgroup_open(name, &c, &e) == 0, "a path below the mount point of cgroup v2")) {
-		tap_eq_str(t, c->dir, top, "is that directory");
+	if (tap_ok(t, cgroup_open(name, &c, &e) == 0,
+		    "a path below the mount point of cgroup v2 is opened")) {
+		tap_eq_str(t, c->dir, top, "a path below the mount point of cgroup v2 is that directory");
 		cgroup_close(c);
 	}
 	snprintf(name, sizeof(name), "/stacktools-unit.%d", (int)getpid());
-	if (tap_ok(t, cgroup_open(name, &c, &e) == 0, "so is what /proc/PID/cgroup shows, with a slash")) {
-		tap_ok(t, holds(c, (uint32_t)getpid()) == false, "this process is not in there");
+	if (tap_ok(t, cgroup_open(name, &c, &e) == 0,
+		    "a path as /proc/PID/cgroup shows it, with a slash, is opened")) {
+		tap_ok(t, holds(c, (uint32_t)getpid()) == false, "a new cgroup does not hold this process");
 		cgroup_close(c);
 	}
 	if (tap_ok(t, cgroup_open("/", &c, &e) == 0, "/ is the root of cgroup v2")) {
-		tap_ok(t, holds(c, (uint32_t)getpid()), "which holds everybody");
+		tap_ok(t, holds(c, (uint32_t)getpid()), "the root of cgroup v2 holds this process");
 		cgroup_close(c);
 	}
 	remove_dir(top);
 }
 
-/* 64 digits that no other container has: PID and COUNT. */
+/* 64 digits that no other container has, from the PID and COUNT. */
 static const char *made_id(unsigned int count)
 {
 	static char ids[8][CONTAINER_ID_LEN + 1];
@@ -224,7 +232,7 @@ struct made {
 	size_t n;
 };
 
-/* With the directories on the way; a newline is no part of a cgroup's name. */
+/* Create the cgroup TOP/BEFORE ID AFTER and those above it. A cgroup's name cannot have a newline. */
 static void make(struct made *m, const char *top, const char *before, const char *id, const char *after)
 {
 	char path[PATH_MAX];
@@ -250,7 +258,7 @@ static void finds(struct tap *t, const char *id, const char *want, const char *n
 		tap_diag("%s: %s", e.msg, e.hint);
 		return;
 	}
-	if (!tap_ok(t, strstr(c->dir, want) != NULL, "where its runtime puts it"))
+	if (!tap_ok(t, strstr(c->dir, want) != NULL, "the container is found where its runtime puts it"))
 		tap_diag("%s", c->dir);
 	cgroup_close(c);
 }
@@ -259,14 +267,15 @@ static void containers(struct tap *t, const char *point)
 {
 	static const struct {
 		const char *before, *after, *name;
-	} all[] = { { "system.slice/docker-", ".scope", "a container of Docker, by systemd" },
-		{ "docker/", "", "of Docker, by cgroupfs" },
-		{ "kubepods.slice/pod1.slice/cri-containerd-", ".scope", "of Kubernetes with containerd" },
-		{ "kubepods/besteffort/pod1/", "", "of Kubernetes by cgroupfs" },
-		{ "default/", "", "of containerd" },
-		{ "machine.slice/libpod-", ".scope/container", "of Podman" },
-		{ "libpod_parent/libpod-", "", "of Podman by cgroupfs" },
-		{ "kubepods.slice/crio-", ".scope", "of CRI-O" } };
+	} all[] = { { "system.slice/docker-", ".scope", "a container of Docker by systemd" },
+		{ "docker/", "", "a container of Docker by cgroupfs" },
+		{ "kubepods.slice/pod1.slice/cri-containerd-", ".scope",
+			"a container of Kubernetes with containerd" },
+		{ "kubepods/besteffort/pod1/", "", "a container of Kubernetes by cgroupfs" },
+		{ "default/", "", "a container of containerd" },
+		{ "machine.slice/libpod-", ".scope/container", "a container of Podman" },
+		{ "libpod_parent/libpod-", "", "a container of Podman by cgroupfs" },
+		{ "kubepods.slice/crio-", ".scope", "a container of CRI-O" } };
 	_cleanup_free_ struct made *m = calloc(1, sizeof(*m));
 	char top[PATH_MAX], name[64];
 	struct cgroup *c;
@@ -284,25 +293,26 @@ static void containers(struct tap *t, const char *point)
 	make(m, top, "default/", name, "");
 	finds(t, name, "/default/redis-", "a container of containerd with a name");
 	make(m, top, "lxc.payload.", name + 1, "");
-	finds(t, name + 1, "/lxc.payload.edis-", "one of LXC");
-	tap_ok(t, container_open("kubepods.slice", &c, &e) == -ENOENT, "a slice is no container");
+	finds(t, name + 1, "/lxc.payload.edis-", "a container of LXC");
+	tap_ok(t, container_open("kubepods.slice", &c, &e) == -ENOENT, "a slice is not a container");
 
 	/* all of them begin with the PID and the same eight digits */
 	snprintf(name, sizeof(name), "%.20s", made_id(0));
 	tap_ok(t, container_open(name, &c, &e) == -ENOTUNIQ && strstr(e.hint, made_id(1)),
-		"a beginning that several have lists them");
+		"the beginning of several ids is refused, and the hint lists them");
 	make(m, top, "a/docker-", ID_A, ".scope");
 	snprintf(name, sizeof(name), "%.12s", ID_A);
-	finds(t, name, ID_A, "twelve digits are enough: one container");
+	finds(t, name, ID_A, "a container by the first twelve digits of its id");
 	snprintf(name, sizeof(name), "%.11s", ID_A);
-	tap_ok(t, container_open(name, &c, &e) == -ENOENT && strstr(e.hint, "12 digits"), "eleven are not");
+	tap_ok(t, container_open(name, &c, &e) == -ENOENT && strstr(e.hint, "12 digits"),
+		"eleven digits of an id are not enough");
 	make(m, top, "a/docker-" ID_A ".scope/docker/", ID_A, "");
-	finds(t, ID_A, "/a/docker-" ID_A ".scope", "what a container makes inside of itself is part of it:");
+	finds(t, ID_A, "/a/docker-" ID_A ".scope", "a container with a cgroup inside that has the same id");
 	make(m, top, "lxc.payload.\033[2J\t", "x", "");
-	finds(t, "\033[2J\tx", "lxc.payload.", "a name of control characters");
+	finds(t, "\033[2J\tx", "lxc.payload.", "a container whose name has control characters");
 	for (size_t i = m ? m->n : 0; i--;)
 		remove_dir(m->dirs[i]);
-	tap_ok(t, remove_dir(top), "nothing is left");
+	tap_ok(t, remove_dir(top), "the cgroup of the tests can be removed");
 }
 
 int main(void)
@@ -315,7 +325,7 @@ int main(void)
 	names(&t);
 	refusals(&t);
 	if (cgroup_mounts(note_mount, NULL, NULL) != 0 || geteuid() != 0) {
-		tap_skip(&t, "cgroups", "only root makes them");
+		tap_skip(&t, "cgroups", "only root can create them");
 		return tap_done(&t);
 	}
 	if (*v2_point) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The chain is what stacks are compared with, so it is checked against a walk
- * that owes nothing to the kernel: a signal handler interrupts the spinning
- * trigger and follows the frame pointers itself.
+ * Stacks are compared with the chain, so the chain is checked against a walk that
+ * is independent of the kernel: a signal handler interrupts the spinning trigger
+ * and follows the frame pointers itself.
  */
 #include "base/tap.h"
 #include "stackmap/chain.h"
@@ -77,11 +77,11 @@ static void test_families(struct tap *t)
 
 		walk(&w);
 		tap_eq_u64(t, n_walked, CHAIN_FRAMES, "a walk ends at the root's caller");
-		tap_ok(t, n_walked == CHAIN_FRAMES && names_agree(&w),
-			"%s: the walked names are the expected", names[f]);
+		tap_ok(t, n_walked == CHAIN_FRAMES && names_agree(&w), "%s: the walked names are as expected",
+			names[f]);
 		tap_ok(t, n_walked == CHAIN_FRAMES && addresses_agree(&w),
-			"%s: the walked addresses are those that were noted", names[f]);
-		tap_eq_u64(t, w.depth, 0, "every function was left");
+			"%s: the walked addresses are those that the chain noted", names[f]);
+		tap_eq_u64(t, w.depth, 0, "every function of the chain has returned");
 	}
 }
 
@@ -102,10 +102,12 @@ static void test_deep(struct tap *t)
 
 	walk(&w);
 	/* the trigger, each call, the root and its caller */
-	tap_eq_u64(t, n_walked, CHAIN_DEEP_FRAMES + 3, "the recursive chain is as deep as it says");
-	tap_ok(t, names_agree(&w), "its inner frames are the recursive function's");
-	tap_eq_str(t, chain_name(walked[CHAIN_DEEP_FRAMES], NULL), "chain_deep", "so is its outermost");
-	tap_eq_str(t, chain_name(walked[CHAIN_DEEP_FRAMES + 1], NULL), "chain_run", "then comes the root");
+	tap_eq_u64(t, n_walked, CHAIN_DEEP_FRAMES + 3, "the recursive chain has the expected depth");
+	tap_ok(t, names_agree(&w), "the inner frames of the recursive chain have the expected names");
+	tap_eq_str(t, chain_name(walked[CHAIN_DEEP_FRAMES], NULL), "chain_deep",
+		"the outermost recursive frame is chain_deep()");
+	tap_eq_str(t, chain_name(walked[CHAIN_DEEP_FRAMES + 1], NULL), "chain_run",
+		"the frame above the recursive ones is the root");
 }
 
 static void start_clock(void)
@@ -139,20 +141,20 @@ static void test_names(struct tap *t)
 	uint64_t offset = 99;
 
 	tap_eq_str(t, chain_name(chain_probe_address(), &offset), "chain_probe",
-		"the probe's first byte is its");
-	tap_eq_u64(t, offset, 0, "at offset 0");
+		"the first byte of the probe has its name");
+	tap_eq_u64(t, offset, 0, "the first byte of the probe is at offset 0");
 	tap_eq_str(
 		t, chain_name((uint64_t)(uintptr_t)syscall, &offset), "syscall", "libc's syscall() is known");
 	tap_ok(t, !chain_name(0, NULL), "address 0 has no name");
 	tap_ok(t, !chain_name((uint64_t)(uintptr_t)test_names, NULL),
 		"a function outside the chain has no name");
 	tap_ok(t, !chain_name((uint64_t)(uintptr_t)strlen, NULL), "another function of libc has no name");
-	tap_eq_u64(t, chain_syscall_nr(CHAIN_GETPGID), SYS_getpgid, "the first trigger's system call");
-	tap_eq_u64(t, chain_syscall_nr(CHAIN_SLEEP), SYS_nanosleep, "the sleeping trigger's system call");
-	tap_eq_u64(t, chain_syscall_nr(CHAIN_SPIN), 0, "the spinning trigger makes none");
+	tap_eq_u64(t, chain_syscall_nr(CHAIN_GETPGID), SYS_getpgid, "the first trigger calls getpgid()");
+	tap_eq_u64(t, chain_syscall_nr(CHAIN_SLEEP), SYS_nanosleep, "the sleeping trigger calls nanosleep()");
+	tap_eq_u64(t, chain_syscall_nr(CHAIN_SPIN), 0, "the spinning trigger makes no system call");
 }
 
-/* What it hashes to is the kernel's to say: the tool's BPF_F_FAST_STACK_CMP case asks it. */
+/* The kernel determines the value of a hash: the tool's BPF_F_FAST_STACK_CMP case compares with it. */
 static void test_hash(struct tap *t)
 {
 	uint64_t a[] = { 1, 2, 3, 4, 5 }, b[] = { 1, 2, 3, 4, 5 };
@@ -165,7 +167,7 @@ static void test_hash(struct tap *t)
 		b[i] = a[i];
 	}
 	tap_ok(t, differs, "a changed bit of any frame changes the hash");
-	tap_ok(t, chain_hash(a, 4) != chain_hash(a, 5), "a stack and its beginning differ");
+	tap_ok(t, chain_hash(a, 4) != chain_hash(a, 5), "a stack and its beginning have different hashes");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chunks on the running kernel, and where it refuses: each such case is a
- * process of its own under a seccomp filter or a limit.
+ * Chunks on the running kernel, and with calls that the kernel refuses: each of
+ * these cases runs in its own process, under a seccomp filter or a limit.
  */
 #include "base/tap.h"
 #include "record/unwind_memory.h"
@@ -17,9 +17,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define NOT_SUPPORTED 524 /* what the kernel says to a batch that a kind of map does not know */
+#define NOT_SUPPORTED 524 /* ENOTSUPP: what the kernel returns if a type of map has no batch operation */
 
-/* From now on, for this process: NR (with COMMAND as its first argument; -1: any) fails with CODE. */
+/* Make NR, with COMMAND as its first argument (-1 = any), fail with CODE in this process from now on. */
 static bool refuse(long nr, int command, int code)
 {
 	struct sock_filter program[] = {
@@ -36,7 +36,7 @@ static bool refuse(long nr, int command, int code)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) == 0;
 }
 
-/* RUN returns 0, or the number of the step that went wrong. */
+/* Call RUN in a child. RUN returns 0, or the number of the step that failed. */
 static void in_child(struct tap *t, int (*run)(void), const char *name)
 {
 	int status = -1;
@@ -50,7 +50,7 @@ static void in_child(struct tap *t, int (*run)(void), const char *name)
 		tap_diag("step %d, signal %d", WEXITSTATUS(status), WTERMSIG(status));
 }
 
-/* How many of the chunks FIRST to END - 1 the kernel has in the array. */
+/* Returns how many of the chunks FIRST to END - 1 are in the kernel's array. */
 static uint32_t in_place(const struct chunks *c, uint32_t first, uint32_t end)
 {
 	uint32_t n = 0, id;
@@ -68,7 +68,7 @@ static uint64_t made(const struct chunks *c)
 	return st.chunks;
 }
 
-/* Does the kernel have the byte that was written into B? */
+/* Write a byte to B. Does the kernel have it? */
 static bool readable(const struct chunks *c, const struct chunks_block *b)
 {
 	_cleanup_free_ uint8_t *bytes = malloc(UNWIND_CHUNK_BYTES);
@@ -94,26 +94,27 @@ static void test_blocks(struct tap *t)
 		return;
 	tap_ok(t,
 		chunks_take(c, 0, &a, &e) == -EINVAL && chunks_take(c, CHUNKS_GRAINS + 1, &a, &e) == -EINVAL,
-		"a block of nothing, or larger than a chunk, is refused");
-	tap_ok(t, chunks_take(c, 10, &a, &e) == 0 && a.chunk == 1 && a.grain == 0, "the first block");
+		"a block of size 0, or larger than a chunk, is refused");
+	tap_ok(t, chunks_take(c, 10, &a, &e) == 0 && a.chunk == 1 && a.grain == 0,
+		"the first block is at the start of chunk 1");
 	tap_ok(t, chunks_take(c, CHUNKS_GRAINS - 15, &b, &e) == 0 && b.chunk == 1 && b.grain == 10,
-		"the next one stands behind it");
+		"the next block directly follows the first one");
 	tap_ok(t, chunks_take(c, CHUNKS_GRAINS, &big, &e) == 0 && big.chunk == 2 && big.grain == 0,
-		"what the chunk has no room for goes into another");
+		"a block that does not fit into the chunk goes into a new one");
 	tap_ok(t, chunks_take(c, 5, &d, &e) == 0 && d.chunk == 1 && d.grain == CHUNKS_GRAINS - 5,
-		"the rest of the first one is used");
+		"the rest of the first chunk is used");
 	tap_ok(t,
 		chunks_commit(c, &e) == 0 && readable(c, &a) && readable(c, &b) && readable(c, &big) &&
 			readable(c, &d),
-		"what is written is there for BPF");
+		"what is written to the blocks is visible to BPF");
 	tap_ok(t, in_place(c, 0, 1) == 0, "there is no chunk 0");
 	chunks_give(c, 1, 0, 10);
 	tap_ok(t,
 		chunks_take(c, 11, &a, &e) == 0 && a.chunk == 3 && chunks_take(c, 4, &a, &e) == 0 &&
 			a.chunk == 1 && a.grain == 0,
-		"what was given back is used again, where it fits");
+		"freed space is used again if a block fits into it");
 	tap_ok(t, chunks_take(c, CHUNKS_GRAINS, &a, &e) == -ENOSPC && strstr(e.msg, "1 MiB"),
-		"at the bound the message names it");
+		"the error message at the limit names the limit");
 	chunks_close(c);
 }
 
@@ -131,12 +132,12 @@ static void test_fit(struct tap *t)
 	if (chunks_open(11, 0, NULL, &c, NULL) != 0)
 		return;
 	tap_ok(t, chunks_ever_fit(c, one_size, &whole, 10) && !chunks_ever_fit(c, one_size, &whole, 11),
-		"ten whole chunks fit into ten");
+		"ten blocks as large as a chunk fit into ten chunks, eleven do not");
 	tap_ok(t,
 		chunks_ever_fit(c, one_size, &over_half, 10) && !chunks_ever_fit(c, one_size, &over_half, 11),
-		"and as many blocks of more than half a chunk");
-	tap_ok(t, chunks_ever_fit(c, one_size, &none, 1000), "what takes no room always fits");
-	tap_eq_u64(t, made(c), 0, "for that no chunk is made");
+		"ten blocks of more than half a chunk fit into ten chunks, eleven do not");
+	tap_ok(t, chunks_ever_fit(c, one_size, &none, 1000), "blocks of size 0 always fit");
+	tap_eq_u64(t, made(c), 0, "checking whether blocks fit creates no chunk");
 	chunks_close(c);
 }
 
@@ -153,20 +154,21 @@ static void test_growth(struct tap *t)
 		*(uint32_t *)b.p = b.chunk;
 		wrong += n % 50 == 0 && (chunks_commit(c, NULL) != 0 || in_place(c, 1, n + 1) != n);
 	}
-	tap_eq_u64(t, n, 600, "chunks grow to the bound, one after the other");
-	tap_eq_u64(t, wrong, 0, "and are in place whenever commit says so");
+	tap_eq_u64(t, n, 600, "chunks are created one by one up to the limit");
+	tap_eq_u64(t, wrong, 0, "all chunks are in place after each commit");
 	chunks_close(c);
 	if (chunks_open(601, 3, NULL, &c, NULL) != 0)
 		return;
 	tap_ok(t, chunks_reserve(c, 600 * CHUNKS_GRAINS + 1, NULL) == -ENOSPC && made(c) <= 3,
-		"more than the bound cannot be reserved");
+		"more than the limit cannot be reserved");
 	tap_ok(t, chunks_reserve(c, 600 * CHUNKS_GRAINS, NULL) == 0 && made(c) == 600,
-		"everything at once can");
-	tap_ok(t, chunks_commit(c, NULL) == 0 && in_place(c, 1, 601) == 600, "and is in place");
+		"everything up to the limit can be reserved at once");
+	tap_ok(t, chunks_commit(c, NULL) == 0 && in_place(c, 1, 601) == 600,
+		"reserved chunks are in place after a commit");
 	chunks_close(c);
 }
 
-/* What the kernel tells of its memory for a map, in /proc/self/fdinfo. */
+/* Returns the memory, in bytes, that the kernel reports for a map in /proc/self/fdinfo. */
 static uint64_t held(uint32_t id)
 {
 	_cleanup_close_ int fd = bpf_map_get_fd_by_id(id);
@@ -195,8 +197,8 @@ static void test_bytes(struct tap *t)
 		if (bpf_map_lookup_elem(chunks_fd(c), &i, &id) == 0)
 			bytes += held(id);
 	chunks_stats(c, &st);
-	tap_eq_u64(t, st.chunks, 5, "as many chunks are made at once as were asked for");
-	tap_eq_u64(t, st.bytes, bytes, "their bytes are those that the kernel tells");
+	tap_eq_u64(t, st.chunks, 5, "the requested number of chunks is created at once");
+	tap_eq_u64(t, st.bytes, bytes, "the memory of the chunks is what the kernel reports");
 	chunks_close(c);
 }
 
@@ -301,7 +303,7 @@ static int not_permitted(void)
 	return chunks_open(8, 1, NULL, &c, &e) == -EPERM && strstr(e.msg, "cannot create the maps") ? 0 : 2;
 }
 
-/* Not with the address sanitizer, which needs terabytes of them. */
+/* Not with the address sanitizer, which needs terabytes of addresses. */
 static int no_addresses(void)
 {
 	const struct rlimit little = { 1 << 30, 1 << 30 };
@@ -334,18 +336,19 @@ int main(void)
 	test_fit(&t);
 	test_growth(&t);
 	test_bytes(&t);
-	in_child(&t, no_thread, "without a thread the work is done at once");
-	in_child(&t, no_batch, "without a batch the elements are set one by one");
+	in_child(&t, no_thread, "if no thread can be started, its work is done synchronously");
+	in_child(&t, no_batch, "without batch updates the elements are set one by one");
 	in_child(&t, no_place,
-		"what cannot be put in place is an error of every commit, and nothing is made then");
-	in_child(&t, no_memory, "without memory for another chunk the others go on");
+		"after a chunk cannot be put in place every commit fails, and no chunk is created");
+	in_child(&t, no_memory, "without memory for another chunk the existing ones stay usable");
 	in_child(&t, few_descriptors, "a few descriptors are enough for many chunks");
-	in_child(&t, not_permitted, "where BPF is not permitted the message says so");
+	in_child(&t, not_permitted,
+		"if BPF is not permitted the maps cannot be created, and the error says so");
 #ifdef __SANITIZE_ADDRESS__
 	(void)no_addresses;
-	tap_skip(&t, "and where addresses are limited", "the address sanitizer needs them");
+	tap_skip(&t, "if addresses are limited the error says so", "the address sanitizer needs them");
 #else
-	in_child(&t, no_addresses, "and where addresses are limited");
+	in_child(&t, no_addresses, "if addresses are limited the error says so");
 #endif
 	return tap_done(&t);
 }

@@ -22,8 +22,9 @@ static void refused(struct tap *t, const char *s, uint64_t min, uint64_t max, in
 	struct err e = { 0 };
 	int rc = cli_size(s, min, max, &v, &e);
 
-	if (!tap_ok(t, rc == code && v == 7 && strstr(e.msg, message), "'%s' of %llu to %llu: %s", s,
-		    (unsigned long long)min, (unsigned long long)max, message))
+	if (!tap_ok(t, rc == code && v == 7 && strstr(e.msg, message),
+		    "'%s' is refused in the range %llu to %llu: %s", s, (unsigned long long)min,
+		    (unsigned long long)max, message))
 		tap_diag("%d %s", rc, e.msg);
 }
 
@@ -93,7 +94,7 @@ static const struct cli_option command_rows[] = {
 };
 static const struct cli command_table = { .name = "runner", .about = "About it.", CLI_OPTIONS(command_rows) };
 
-/* Parse LINE, split at blanks; what is said on stderr is in SAID. The words of the options stay in WORDS. */
+/* Parse LINE, split at blanks, with stderr in SAID. O points into WORDS, which the next call overwrites. */
 static bool parse(const struct cli *c, const char *line, struct opts *o, int *status, char said[4096])
 {
 	static char words[512];
@@ -120,7 +121,7 @@ static bool parse(const struct cli *c, const char *line, struct opts *o, int *st
 	return go_on;
 }
 
-/* LINE is refused with status 64, MESSAGE on the first line of two, and no list is left over. */
+/* LINE is refused with status 64 and two lines, the first one with MESSAGE; no list is left allocated. */
 static void wrong(struct tap *t, const struct cli *c, const char *line, const char *message)
 {
 	char said[4096], want[1024];
@@ -137,13 +138,14 @@ static void wrong(struct tap *t, const struct cli *c, const char *line, const ch
 		tap_diag("%d %s", status, said);
 }
 
-/* LINE is taken; *O is what it says, its lists to be freed. */
+/* LINE is accepted. *O has its values. Release the lists with cli_free(). */
 static void right(struct tap *t, const struct cli *c, const char *line, struct opts *o)
 {
 	char said[4096];
 	int status = -1;
 
-	if (!tap_ok(t, parse(c, line, o, &status, said) && status == CLI_OK && !*said, "'%s' is taken", line))
+	if (!tap_ok(t, parse(c, line, o, &status, said) && status == CLI_OK && !*said, "'%s' is accepted",
+		    line))
 		tap_diag("%d %s", status, said);
 }
 
@@ -155,32 +157,34 @@ static void values(struct tap *t)
 	tap_ok(t,
 		strcmp(o.operand, "FILE") == 0 && !o.flag && !o.mode && !o.file && !o.pids.n &&
 			!o.addresses.n,
-		"an option that is not given leaves its member alone");
+		"an option that is not given does not change its member");
 	right(t, &table, "-f --colour blue -b -n 4294967295 --large=9 -s 2K -d 1.5 --address 0xFf FILE", &o);
-	tap_ok(t, o.flag && !o.other, "a flag");
-	tap_ok(t, o.colour == BLUE, "a word is the index in its list");
-	tap_ok(t, o.mode == 2, "a value");
-	tap_ok(t, o.small == UINT32_MAX && o.large == 9, "numbers of four and of eight bytes");
-	tap_ok(t, o.size == 2048 && o.ns == 1500000000 && o.address == 255, "a size, a time, an address");
+	tap_ok(t, o.flag && !o.other, "a flag sets its own member");
+	tap_ok(t, o.colour == BLUE, "a word sets its index in the list");
+	tap_ok(t, o.mode == 2, "an option with a fixed value sets it");
+	tap_ok(t, o.small == UINT32_MAX && o.large == 9, "numbers of four and of eight bytes are set");
+	tap_ok(t, o.size == 2048 && o.ns == 1500000000 && o.address == 255,
+		"a size, a time and an address are set");
 	right(t, &table, "FILE --text '' --dir /x --call abc -p 1 --pid=4194304 -t x -t y 10 fF", &o);
 	tap_ok(t, strcmp(o.text, "") == 0 && strcmp(o.dir, "/x") == 0 && strcmp(o.called, "abc") == 0,
-		"texts, and a function of its own; options may come after an operand");
+		"texts are set, a callback is called, and options may follow an operand");
 	tap_ok(t, o.pids.n == 2 && ((uint32_t *)o.pids.p)[0] == 1 && ((uint32_t *)o.pids.p)[1] == 4194304,
-		"all numbers of a list, in their order");
-	tap_ok(t, o.texts.n == 2 && strcmp(((const char **)o.texts.p)[1], "y") == 0, "all texts of a list");
+		"a list has all its numbers, in order");
+	tap_ok(t, o.texts.n == 2 && strcmp(((const char **)o.texts.p)[1], "y") == 0,
+		"a list has all its texts");
 	tap_ok(t,
 		o.addresses.n == 2 && ((uint64_t *)o.addresses.p)[0] == 16 &&
 			((uint64_t *)o.addresses.p)[1] == 255,
-		"the second operand takes all that follow the first");
+		"the second operand takes all arguments after the first");
 	cli_free(&table, &o);
-	tap_ok(t, !o.pids.p && !o.pids.n && !o.addresses.p, "which cli_free() releases");
+	tap_ok(t, !o.pids.p && !o.pids.n && !o.addresses.p, "cli_free() releases the lists");
 	right(t, &table, "-aa --one --fl -- -f", &o);
 	tap_ok(t, o.mode == 1 && o.flag && strcmp(o.operand, "-f") == 0,
-		"an option may be repeated and shortened; none is behind --");
+		"an option may be repeated and abbreviated; after -- there are none");
 	right(t, &table, "-n1 -n 2 FILE", &o);
-	tap_ok(t, o.small == 2, "the last one counts");
+	tap_ok(t, o.small == 2, "the last of repeated options applies");
 	right(t, &table, "--three x FILE", &o);
-	tap_ok(t, strcmp(o.file, "x") == 0, "an option with an argument may be of a group");
+	tap_ok(t, strcmp(o.file, "x") == 0, "an option with an argument may belong to a group");
 }
 
 static void errors(struct tap *t)
@@ -229,14 +233,14 @@ static void commands(struct tap *t)
 	struct opts o;
 
 	right(t, &command_table, "-f", &o);
-	tap_ok(t, o.flag && !o.command, "no command");
+	tap_ok(t, o.flag && !o.command, "without -- there is no command");
 	right(t, &command_table, "-f --", &o);
-	tap_ok(t, !o.command, "nor behind -- where nothing follows");
+	tap_ok(t, !o.command, "with nothing after -- there is no command");
 	right(t, &command_table, "-- ls -f -- x", &o);
 	tap_ok(t,
 		!o.flag && o.command && strcmp(o.command[0], "ls") == 0 && strcmp(o.command[1], "-f") == 0 &&
 			strcmp(o.command[2], "--") == 0 && strcmp(o.command[3], "x") == 0 && !o.command[4],
-		"a command has all that follows --, and ends in NULL");
+		"a command has all arguments after --, and ends in NULL");
 	wrong(t, &command_table, "ls -- x", "unexpected argument 'ls': a command comes after --");
 	wrong(t, &command_table, "-f ls", "unexpected argument 'ls': a command comes after --");
 }
@@ -295,7 +299,7 @@ static void texts(struct tap *t)
 	text_is(t, &b, help, "--help has usage, headings, all options in one column, and the status");
 	b = (struct buf){ 0 };
 	cli_synopsis(&command_table, &b);
-	text_is(t, &b, "[-f] [-- COMMAND [ARG]...]", "the usage has the command");
+	text_is(t, &b, "[-f] [-- COMMAND [ARG]...]", "the synopsis shows the command");
 	b = (struct buf){ 0 };
 	cli_help(&wide, &b);
 	text_is(t, &b,
@@ -311,7 +315,7 @@ static void texts(struct tap *t)
 		"                 was!\n"
 		"  -h, --help     print this text\n"
 		"  -V, --version  print the version\n",
-		"a line ends at column 80 at most, and a wide option has a line of its own");
+		"lines are at most 80 columns long, and a wide option has its own line");
 }
 
 int main(void)
@@ -334,7 +338,7 @@ int main(void)
 	refused(&t, "101", 1, 100, -ERANGE, "out of range");
 	refused(&t, "1K", 1, 1023, -ERANGE, "out of range");
 	refused(&t, "1023", 1024, 4096, -ERANGE, "out of range");
-	/* 2^64 + 1 KiB, and 2^64: a shift that wraps would take these for small ones */
+	/* 2^64 + 1 KiB, and 2^64: a shift that wraps would give small numbers */
 	refused(&t, "18014398509481985K", 1, 4096, -ERANGE, "out of range");
 	refused(&t, "17179869184G", 1, UINT64_MAX, -ERANGE, "out of range");
 	values(&t);

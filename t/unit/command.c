@@ -25,11 +25,12 @@ static void runs(struct tap *t)
 
 	tap_ok(t, command_prepare(&c, argv, NULL, &e) == 0 && c.pid > 0, "a command is prepared");
 	usleep(50000);
-	tap_ok(t, kill(c.pid, 0) == 0 && !command_ended(&c), "it waits at its start line");
-	tap_ok(t, command_go(&c, argv[0], &e) == 0, "it goes when requested");
+	tap_ok(t, kill(c.pid, 0) == 0 && !command_ended(&c), "a prepared command waits");
+	tap_ok(t, command_go(&c, argv[0], &e) == 0, "a prepared command starts on request");
 	until_ended(&c);
-	tap_ok(t, c.ended && WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7, "its exit status is kept");
-	tap_ok(t, command_ended(&c), "asking again is harmless");
+	tap_ok(t, c.ended && WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7,
+		"the exit status of a command is kept");
+	tap_ok(t, command_ended(&c), "checking again whether a command has ended is harmless");
 	command_close(&c);
 }
 
@@ -39,17 +40,17 @@ static void fails(struct tap *t)
 	struct command c = { 0 };
 	struct err e;
 
-	tap_ok(t, command_prepare(&c, argv, NULL, &e) == 0, "a command that does not exist is prepared too");
+	tap_ok(t, command_prepare(&c, argv, NULL, &e) == 0, "a command that does not exist can be prepared");
 	tap_ok(t, command_go(&c, argv[0], &e) == -ENOENT && strstr(e.msg, argv[0]),
-		"its start fails by name");
-	tap_ok(t, e.hint[0], "with a hint");
-	tap_ok(t, c.ended && waitpid(c.pid, NULL, WNOHANG) == -1, "and leaves no zombie");
+		"starting a command that does not exist fails with its name");
+	tap_ok(t, e.hint[0], "the failed start has a hint");
+	tap_ok(t, c.ended && waitpid(c.pid, NULL, WNOHANG) == -1, "the failed start leaves no zombie");
 	command_close(&c);
 
 	argv[0] = (char[]){ "/etc/passwd" };
 	c = (struct command){ 0 };
 	tap_ok(t, command_prepare(&c, argv, NULL, &e) == 0 && command_go(&c, argv[0], &e) == -EACCES,
-		"a file that is no program");
+		"starting a file that is not a program fails");
 	command_close(&c);
 }
 
@@ -60,14 +61,16 @@ static void never_starts(struct tap *t)
 	struct err e;
 	pid_t pid;
 
-	tap_ok(t, command_prepare(&c, argv, NULL, &e) == 0, "a command that is never told to go");
+	tap_ok(t, command_prepare(&c, argv, NULL, &e) == 0,
+		"a command that is never started can be prepared");
 	pid = c.pid;
 	command_close(&c);
-	tap_ok(t, kill(pid, 0) != 0 && errno == ESRCH, "is ended and reaped");
+	tap_ok(t, kill(pid, 0) != 0 && errno == ESRCH,
+		"a command that was never started is ended and reaped when it is closed");
 	command_close(&c);
 	c = (struct command){ .start_fd = -1 };
 	command_close(&c);
-	tap_ok(t, true, "closing one that was never prepared is harmless");
+	tap_ok(t, true, "closing a command that was never prepared is harmless");
 }
 
 static void keeps_its_signals(struct tap *t)
@@ -80,15 +83,15 @@ static void keeps_its_signals(struct tap *t)
 	sigfillset(&blocked);
 	sigprocmask(SIG_BLOCK, &blocked, &old);
 	tap_ok(t, command_prepare(&c, argv, &old, &e) == 0 && command_go(&c, argv[0], &e) == 0,
-		"with all signals blocked here");
+		"a command starts while its parent blocks all signals");
 	until_ended(&c);
 	tap_ok(t, c.ended && WIFSIGNALED(c.status) && WTERMSIG(c.status) == SIGTERM,
-		"the command takes its own");
+		"a command receives its own signals while its parent blocks all");
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	command_close(&c);
 }
 
-/* The fields of /proc/PID/NAME as text; "" when it cannot be read. */
+/* Returns the text of /proc/PID/NAME; "" if it cannot be read. */
 static const char *proc_text(pid_t pid, const char *name, char *buf, size_t cap)
 {
 	char path[64];
@@ -105,10 +108,10 @@ static const char *proc_text(pid_t pid, const char *name, char *buf, size_t cap)
 	return buf;
 }
 
-/* A program that says so with its first instructions. */
+/* A program that writes to descriptor 9 when it runs. */
 static char *say[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char[]){ "echo run >&9; exit 7" }, NULL };
 
-/* Start ARGV held; its descriptor 9 is *FD. */
+/* Start ARGV held. *FD reads what it writes to descriptor 9. */
 static int start_held(struct command *c, char *const argv[], int *fd, struct err *e)
 {
 	int ends[2];
@@ -143,17 +146,19 @@ static void holds(struct tap *t)
 		return;
 	}
 	tap_ok(t, strcmp(proc_text(c.pid, "comm", buf, sizeof(buf)), "sh\n") == 0,
-		"a command that is held is the new program already");
+		"a held command is already the new program");
 	tap_ok(t, strstr(proc_text(c.pid, "status", buf, sizeof(buf)), "State:\tt") != NULL,
-		"and stands (state t)");
-	tap_ok(t, is_quiet(fd) && !command_ended(&c), "not one instruction of it has run");
+		"a held command is stopped (state t)");
+	tap_ok(t, is_quiet(fd) && !command_ended(&c), "a held command has not run an instruction");
 	proc_text(c.pid, "maps", buf, sizeof(buf));
 	tap_ok(t, strstr(buf, "[stack]") && !strstr(buf, "libc.so"),
-		"its image is mapped, its libraries are not: the loader has not begun");
+		"a held command is mapped without its libraries: the loader has not started");
 	command_release(&c);
-	tap_ok(t, !c.held && read(fd, buf, 4) == 4 && memcmp(buf, "run\n", 4) == 0, "let go, it runs");
+	tap_ok(t, !c.held && read(fd, buf, 4) == 4 && memcmp(buf, "run\n", 4) == 0,
+		"a held command runs when it is released");
 	until_ended(&c);
-	tap_ok(t, WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7, "and ends as it would without");
+	tap_ok(t, WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7,
+		"a command that was held ends with its usual status");
 	command_release(&c);
 	command_close(&c);
 	close(fd);
@@ -168,23 +173,24 @@ static void held_ones_end(struct tap *t)
 	int fd;
 
 	tap_ok(t, start_held(&c, argv, &fd, &e) == -ENOENT && c.ended && !c.held,
-		"one that cannot exec is not held, and its start fails");
-	tap_ok(t, waitpid(c.pid, NULL, WNOHANG) == -1 && errno == ECHILD, "it leaves no zombie");
+		"a command that cannot exec is not held, and its start fails");
+	tap_ok(t, waitpid(c.pid, NULL, WNOHANG) == -1 && errno == ECHILD,
+		"a command that cannot exec leaves no zombie");
 	command_close(&c);
 	close(fd);
 	if (start_held(&c, say, &fd, &e) != 0 || !c.held) {
-		tap_skip(t, "a held command that is given up runs", "ptrace is not permitted here");
+		tap_skip(t, "a held command runs when it is closed", "ptrace is not permitted here");
 		return;
 	}
 	pid = c.pid;
 	command_close(&c);
 	until_ended(&c);
 	tap_ok(t, c.ended && c.pid == pid && WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7,
-		"a held command that is given up runs all the same");
+		"a held command runs when it is closed");
 	close(fd);
 }
 
-/* A signal that comes while it is held is not lost, and does not end the hold. */
+/* A signal to a held command is not lost, and does not release the command. */
 static void keeps_signals_while_held(struct tap *t)
 {
 	struct command c;
@@ -192,20 +198,21 @@ static void keeps_signals_while_held(struct tap *t)
 	int fd;
 
 	if (start_held(&c, say, &fd, &e) != 0 || !c.held) {
-		tap_skip(t, "a signal waits for a held command", "ptrace is not permitted here");
+		tap_skip(t, "a signal to a held command stays pending", "ptrace is not permitted here");
 		return;
 	}
 	kill(c.pid, SIGTERM);
-	tap_ok(t, is_quiet(fd) && !command_ended(&c), "a signal does not let a held command go");
+	tap_ok(t, is_quiet(fd) && !command_ended(&c), "a signal does not release a held command");
 	command_release(&c);
 	until_ended(&c);
-	tap_ok(t, WIFSIGNALED(c.status) && WTERMSIG(c.status) == SIGTERM, "but is waiting for it");
+	tap_ok(t, WIFSIGNALED(c.status) && WTERMSIG(c.status) == SIGTERM,
+		"a signal to a held command is delivered when the command is released");
 	close(fd);
 }
 
 /*
- * The child is told to go when it has signals pending already: it stops at
- * each of them before and after its exec, and none may be taken for that.
+ * The child is started with signals already pending: it stops at each of them
+ * before and after its exec, and none of these stops may be mistaken for the exec.
  */
 static void signals_before_exec(struct tap *t)
 {
@@ -223,10 +230,11 @@ static void signals_before_exec(struct tap *t)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	kill(c.pid, SIGUSR1);
 	kill(c.pid, SIGCONT);
-	tap_ok(t, command_go(&c, argv[0], &e) == 0, "a command with blocked signals pending goes");
+	tap_ok(t, command_go(&c, argv[0], &e) == 0, "a command with blocked signals pending starts");
 	command_release(&c);
 	until_ended(&c);
-	tap_ok(t, WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7, "and they stay blocked in it");
+	tap_ok(t, WIFEXITED(c.status) && WEXITSTATUS(c.status) == 7,
+		"pending signals that were blocked stay blocked in the command");
 }
 
 /* Send SIG to the child again and again while it starts. */
@@ -261,8 +269,8 @@ static void bombard(struct tap *t, int sig, const char *name)
 }
 
 /*
- * A process can have one tracer: in a child that is traced by this one, a
- * command is tried; it reports by its exit status.
+ * Runs in a child that this process traces, because a process can have only one
+ * tracer. Returns the child's exit status: 0, or the number of the step that failed.
  */
 static int traced_command(void)
 {
@@ -272,7 +280,7 @@ static int traced_command(void)
 
 	if (command_prepare(&c, argv, NULL, &e) != 0)
 		return 1;
-	/* whoever traces us traces the command too (PTRACE_O_TRACEFORK) */
+	/* our tracer traces the command too (PTRACE_O_TRACEFORK) */
 	if (command_go(&c, argv[0], &e) != 0)
 		return 2;
 	if (c.held)
@@ -307,7 +315,7 @@ static void already_traced(struct tap *t)
 		if (sig)
 			ptrace(PTRACE_CONT, who, NULL, (long)(sig == SIGTRAP || sig == SIGSTOP ? 0 : sig));
 	}
-	if (!tap_ok(t, code == 0, "where another tracer has the command already, it runs without being held"))
+	if (!tap_ok(t, code == 0, "a command that already has another tracer runs without being held"))
 		tap_diag("%d", code);
 }
 
@@ -322,9 +330,10 @@ static void ended_before(struct tap *t)
 	kill(c.pid, SIGKILL);
 	usleep(20000);
 	tap_ok(t, command_go(&c, argv[0], &e) == 0 && !c.held,
-		"one that a signal ended at its start line is started, and does not end us");
+		"starting a command that a signal already ended does no harm");
 	until_ended(&c);
-	tap_ok(t, WIFSIGNALED(c.status) && WTERMSIG(c.status) == SIGKILL, "its status has the signal");
+	tap_ok(t, WIFSIGNALED(c.status) && WTERMSIG(c.status) == SIGKILL,
+		"the status of a command that a signal ended before its start has the signal");
 	command_close(&c);
 }
 
@@ -340,8 +349,8 @@ int main(void)
 	held_ones_end(&t);
 	keeps_signals_while_held(&t);
 	signals_before_exec(&t);
-	bombard(&t, SIGCONT, "a harmless signal at any time of its start changes nothing");
-	bombard(&t, SIGTERM, "nor is one that ends it taken for anything else");
+	bombard(&t, SIGCONT, "SIGCONT at any time of a command's start changes nothing");
+	bombard(&t, SIGTERM, "SIGTERM at any time of a command's start ends it with that signal");
 	already_traced(&t);
 	ended_before(&t);
 	return tap_done(&t);

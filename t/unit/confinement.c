@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* What this kernel has, by asking it. */
+/* Ask the kernel which layers it has. */
 static bool kernel_has_landlock(void)
 {
 	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
@@ -24,7 +24,7 @@ static bool kernel_has_seccomp(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) < 0 && errno == EFAULT;
 }
 
-/* NR is as if the kernel did not have it. */
+/* Make NR fail as if the kernel did not have it. */
 static bool take_away(long nr)
 {
 	struct sock_filter code[] = {
@@ -75,7 +75,7 @@ static int without_landlock(void)
 	return c.no_caps && c.seccomp && !c.landlock && strstr(found, "; no Landlock") ? 0 : 1;
 }
 
-/* What the sandbox cannot do without is refused: that is reported, and how. */
+/* A step that the sandbox needs is refused: the error names the step. */
 static int without_capset(void)
 {
 	char found[256] = "";
@@ -108,12 +108,13 @@ int main(void)
 {
 	struct tap t = { 0 };
 
-	check(&t, plain, "every layer that this kernel has is in force, and nothing is left behind");
+	check(&t, plain, "every layer that this kernel has is in force, and no child is left");
 	if (geteuid() == 0)
-		check(&t, as_nobody, "the same as nobody");
+		check(&t, as_nobody, "every layer that this kernel has is in force for user nobody");
 	else
-		tap_skip(&t, "the same as nobody", "not root");
-	check(&t, without_landlock, "a kernel without Landlock: the other layers hold, and it is reported");
+		tap_skip(&t, "every layer that this kernel has is in force for user nobody", "not root");
+	check(&t, without_landlock,
+		"without Landlock the other layers are in force, and its absence is reported");
 	check(&t, without_capset, "a sandbox that cannot be entered is reported with the step that failed");
 	return tap_done(&t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of counters, and the report made of it. */
+/* The table of counters, and the report from it. */
 #include "base/tap.h"
 #include "base/text.h"
 #include "capture/counters.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What was put into B, which is empty then. */
+/* Returns the text of B, and empties B. Release the text with free(). */
 static char *taken(struct buf *b)
 {
 	char *text;
@@ -30,38 +30,42 @@ static void is(struct tap *t, struct buf *b, const char *want, const char *name)
 static void test_numbers(struct tap *t, struct buf *b)
 {
 	buftext_count(b, 0, "process", "processes");
-	is(t, b, "0 processes", "none is many");
+	is(t, b, "0 processes", "a count of 0 has the plural");
 	buftext_count(b, 1, "process", "processes");
-	is(t, b, "1 process", "one is one");
+	is(t, b, "1 process", "a count of 1 has the singular");
 	buftext_count(b, UINT64_MAX, "process", "processes");
-	is(t, b, "18446744073709551615 processes", "and the rest are many");
+	is(t, b, "18446744073709551615 processes", "the highest count has the plural");
 	buftext_seconds(b, 12345499999);
-	is(t, b, "12.345 s", "seconds are rounded to thousandths");
+	is(t, b, "12.345 s", "seconds are rounded down to the nearest thousandth");
 	buftext_seconds(b, 999999999);
-	is(t, b, "1.000 s", "up too");
+	is(t, b, "1.000 s", "seconds are rounded up to the nearest thousandth");
 }
 
 static void test_words(struct tap *t, struct buf *b)
 {
 	counter_put(b, "lost.map_full", 1);
-	is(t, b, "1 wait: the aggregation map was full", "a counter in words, one");
+	is(t, b, "1 wait: the aggregation map was full", "a counter of 1 has its text, in the singular");
 	counter_put(b, "lost.maps", 1);
-	is(t, b, "1 process without mappings: ended, or not readable", "with more than a word");
+	is(t, b, "1 process without mappings: ended, or not readable",
+		"a counter of 1 has the singular of a text of several words");
 	counter_put(b, "lost.maps", 2);
-	is(t, b, "2 processes without mappings: ended, or not readable", "in the plural");
+	is(t, b, "2 processes without mappings: ended, or not readable",
+		"a counter of 2 has its text in the plural");
 	counter_put(b, "user.complete", 1);
-	is(t, b, "1 wait: user stack complete", "waits by the verdict of their user stack");
+	is(t, b, "1 wait: user stack complete",
+		"a counter of waits is printed with the verdict of their user stacks");
 	counter_put(b, "user.short.no-row", 3);
-	is(t, b, "3 waits: user stack no-row", "by the reason");
+	is(t, b, "3 waits: user stack no-row",
+		"a counter of waits is printed with the reason of their user stacks");
 	tap_eq_str(t, counter_name("opener.lost"), "broker.lost",
-		"a counter of earlier builds has a name of today");
-	tap_eq_str(t, counter_name("lost.maps"), "lost.maps", "the others keep theirs");
+		"a counter of an earlier build has its present name");
+	tap_eq_str(t, counter_name("lost.maps"), "lost.maps", "other counters keep their names");
 	counter_put(b, "lost.unheard\033of", 7);
-	is(t, b, "7 (lost.unheard\\x1bof)", "one of a later recorder has its name, escaped");
-	tap_ok(t, !counter_put_meaning(b, "unheard_of", 1) && !b->len, "and no meaning");
+	is(t, b, "7 (lost.unheard\\x1bof)", "an unknown counter is printed by its name, escaped");
+	tap_ok(t, !counter_put_meaning(b, "unheard_of", 1) && !b->len, "an unknown counter has no meaning");
 }
 
-/* A recording of which everything that is counted was VALUE. */
+/* Set C to the counters of a recording in which everything that is counted was VALUE. */
 static void fill(struct counters *c, struct recorder_stats *st, uint64_t value)
 {
 	static const struct cap_counter samples[] = { { "procfs.samples_skipped", 1 },
@@ -79,7 +83,7 @@ static void fill(struct counters *c, struct recorder_stats *st, uint64_t value)
 	counters_because(c, "procfs.not_walked", "no\nleave");
 }
 
-/* "1 waits" and its like: a number 1 before a word that ends like a plural. */
+/* Does TEXT have a number 1 before a word that ends like a plural, such as "1 waits"? */
 static bool has_one_of_many(const char *text)
 {
 	for (const char *p = text; (p = strstr(p, "1 ")); p += 2) {
@@ -99,7 +103,7 @@ static void test_report(struct tap *t, struct buf *b)
 	char *text;
 
 	tap_ok(t, has_one_of_many("  1 waits, 3 s") && !has_one_of_many("11 waits, 1 wait, 1 process"),
-		"what is looked for is found");
+		"a 1 before a plural is found");
 	fill(&c, &st, 1);
 	counters_put_head(b, &c, "rec", 1000000000, "f", 1);
 	counters_put_progress(b, &c, 1000000000);
@@ -107,27 +111,31 @@ static void test_report(struct tap *t, struct buf *b)
 	cap_outcomes_add(&c.user, VERDICT_COMPLETE, REASON_NONE, 1);
 	counters_put(b, &c, true);
 	text = taken(b);
-	if (!tap_ok(t, !has_one_of_many(text), "nothing is one and many"))
+	if (!tap_ok(t, !has_one_of_many(text), "no 1 in the report is followed by a plural"))
 		tap_diag("%s", text);
 	tap_ok(t, strstr(text, "rec: 1.000 s, 1 wait of 0.000 s in all, 1 stack, 1 process; 1 byte in 'f'\n"),
-		"the head of one of everything");
-	tap_ok(t, strstr(text, "1.0 s  1 wait  1 stack  1 process  "), "its progress");
-	tap_ok(t, strstr(text, "\n  not recorded: 1 wait, 0.000 s: shorter than --min\n"), "a filter");
-	tap_ok(t, strstr(text, "\n  user stacks: 100.00 % of 1 wait complete\n"), "a user stack");
-	tap_ok(t, strstr(text, "\n  350 us: the longest of these stops\n"), "a time that is short");
+		"the head of the report has the singular");
+	tap_ok(t, strstr(text, "1.0 s  1 wait  1 stack  1 process  "), "the progress has the singular");
+	tap_ok(t, strstr(text, "\n  not recorded: 1 wait, 0.000 s: shorter than --min\n"),
+		"waits that a filter dropped are reported");
+	tap_ok(t, strstr(text, "\n  user stacks: 100.00 % of 1 wait complete\n"),
+		"the share of complete user stacks is reported");
+	tap_ok(t, strstr(text, "\n  350 us: the longest of these stops\n"),
+		"a short time is reported in microseconds");
 	tap_ok(t, strstr(text, "\n  1 attempt: no user stack could be walked: no\\x0aleave\n"),
-		"a reason that forges no line");
-	tap_ok(t, strstr(text, "\n  degraded: 1 thread: kernel stacks are names alone"), "what is degraded");
+		"a newline in a reason is escaped");
+	tap_ok(t, strstr(text, "\n  degraded: 1 thread: kernel stacks are names alone"),
+		"what is degraded is reported");
 	tap_ok(t, strstr(text, "\n  lost: 1 file or map not opened: the process that opens them had ended\n"),
-		"a loss");
+		"a loss is reported");
 	free(text);
 	tap_eq_u64(t, counters_lost(&c), 11, "the losses are summed");
 	fill(&c, &st, 0);
 	counters_put(b, &c, false);
-	is(t, b, "  lost: nothing\n", "nothing is reported of what was not there");
+	is(t, b, "  lost: nothing\n", "counters of 0 are not reported");
 }
 
-/* What both recorders write has a meaning. */
+/* Every counter that the two recorders write has a meaning. */
 static void test_known(struct tap *t)
 {
 	struct recorder_stats st;
@@ -142,7 +150,7 @@ static void test_known(struct tap *t)
 		if (!known)
 			tap_diag("%s", c.list[i].name);
 	}
-	tap_ok(t, !unknown && c.n > 60, "every counter of the recorder is in the table");
+	tap_ok(t, !unknown && c.n > 60, "every counter of the recorders is in the table");
 	while (c.n < COUNTERS_MAX - 1)
 		counters_add(&c, &(struct cap_counter){ "many", 1 }, 1);
 	counters_add(&c, (const struct cap_counter[]){ { "a", 1 }, { "b", 2 } }, 2);

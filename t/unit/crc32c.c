@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* One bit at a time, straight from the polynomial: the oracle. */
+/* The reference: one bit at a time, directly from the polynomial. */
 static uint32_t bitwise(uint32_t crc, const uint8_t *p, size_t n)
 {
 	for (crc = ~crc; n; p++, n--) {
@@ -50,17 +50,17 @@ int main(void)
 		bytes[i] = (uint8_t)((seed = seed * 1103515245 + 12345) >> 16);
 	for (size_t i = 0; i < 32; i++)
 		ones[i] = 0xff, up[i] = (uint8_t)i, down[i] = (uint8_t)(31 - i);
-	tap_eq_u64(&t, crc32c(0, "123456789", 9), 0xe3069283, "the check value");
+	tap_eq_u64(&t, crc32c(0, "123456789", 9), 0xe3069283, "the check value is correct");
 	tap_eq_u64(&t, crc32c_portable(0, "123456789", 9), 0xe3069283,
-		"the check value without the instruction");
-	tap_eq_u64(&t, crc32c(0, "", 0), 0, "of nothing is 0");
+		"the check value without the instruction is correct");
+	tap_eq_u64(&t, crc32c(0, "", 0), 0, "the checksum of no bytes is 0");
 	/* RFC 3720, B.4 */
-	tap_eq_u64(&t, crc32c(0, zeros, 32), 0x8a9136aa, "32 zeros");
-	tap_eq_u64(&t, crc32c(0, ones, 32), 0x62a8ab43, "32 ones");
-	tap_eq_u64(&t, crc32c(0, up, 32), 0x46dd794e, "0 to 31");
-	tap_eq_u64(&t, crc32c(0, down, 32), 0x113fdb5c, "31 to 0");
+	tap_eq_u64(&t, crc32c(0, zeros, 32), 0x8a9136aa, "the checksum of 32 bytes of 0 is correct");
+	tap_eq_u64(&t, crc32c(0, ones, 32), 0x62a8ab43, "the checksum of 32 bytes of 0xff is correct");
+	tap_eq_u64(&t, crc32c(0, up, 32), 0x46dd794e, "the checksum of the bytes 0 to 31 is correct");
+	tap_eq_u64(&t, crc32c(0, down, 32), 0x113fdb5c, "the checksum of the bytes 31 to 0 is correct");
 	tap_ok(&t, all_agree(bytes, sizeof(bytes)),
 		"instruction, table and polynomial agree at every length");
-	tap_ok(&t, parts_agree(bytes, sizeof(bytes)), "parts continued are the whole");
+	tap_ok(&t, parts_agree(bytes, sizeof(bytes)), "a checksum continued over parts is that of the whole");
 	return tap_done(&t);
 }

@@ -3,9 +3,11 @@
  *   debugfile --find [-s SYMFS] [-d DEBUGDIR]... [-u SECONDS] FILE
  *   debugfile --dwo [-s SYMFS] FILE DWO
  *
- * print what was found for FILE, for t/debugfile.t; -u asks servers.
+ * print what was found for FILE, for t/tools/debugfile.t; -u queries servers.
  *
- *   debugfile --mini FILE		the file inside its .gnu_debugdata, as it is
+ *   debugfile --mini FILE
+ *
+ * writes the file inside its .gnu_debugdata, unpacked.
  */
 #include "base/clock.h"
 #include "base/tap.h"
@@ -118,7 +120,7 @@ static int for_shell(int argc, char **argv)
 
 static int parse(const char *bytes, size_t len, struct debuglink *l)
 {
-	/* the end of the section is the end of what may be read */
+	/* of the exact size, so that a sanitizer detects a read past the section */
 	char *exact = malloc(len ? len : 1);
 	int rc;
 
@@ -137,22 +139,25 @@ static void test_link(struct tap *t)
 
 	tap_ok(t,
 		PARSE("a.debug\0\x78\x56\x34\x12") == 0 && l.crc == 0x12345678 && !strcmp(l.name, "a.debug"),
-		"a link is a name and a CRC");
-	tap_ok(t, PARSE("abc.d\0\0\0\x01\0\0\0") == 0 && l.crc == 1, "the CRC is at a multiple of 4");
-	tap_ok(t, PARSE("abc.d\0\0\0\x01\0\0") == -EINVAL, "a CRC that is cut is none");
-	tap_ok(t, PARSE("abc.d\0\0") == -EINVAL, "padding that is cut is no CRC");
-	tap_ok(t, PARSE("abc.debug") == -EINVAL, "a name without an end is none");
-	tap_ok(t, PARSE("") == -EINVAL && PARSE("\0\0\0\0\x01\0\0\0") == -EINVAL, "an empty name is none");
-	tap_ok(t, PARSE("/a/b\0\0\0\0\x01\0\0\0") == -EINVAL, "an absolute name is refused");
+		"a debug link is a name and a CRC");
+	tap_ok(t, PARSE("abc.d\0\0\0\x01\0\0\0") == 0 && l.crc == 1,
+		"the CRC of a link is at a multiple of 4");
+	tap_ok(t, PARSE("abc.d\0\0\0\x01\0\0") == -EINVAL, "a link with a truncated CRC is refused");
+	tap_ok(t, PARSE("abc.d\0\0") == -EINVAL, "a link that ends in its padding is refused");
+	tap_ok(t, PARSE("abc.debug") == -EINVAL, "a link whose name has no NUL is refused");
+	tap_ok(t, PARSE("") == -EINVAL && PARSE("\0\0\0\0\x01\0\0\0") == -EINVAL,
+		"an empty link, and one with an empty name, are refused");
+	tap_ok(t, PARSE("/a/b\0\0\0\0\x01\0\0\0") == -EINVAL, "a link with an absolute name is refused");
 	tap_ok(t,
 		PARSE("../abcd\0\x01\0\0\0") == -EINVAL && PARSE("a/../bc\0\x01\0\0\0") == -EINVAL &&
 			PARSE("a/b/c..\0\x01\0\0\0") == 0 && PARSE("abcd/..\0\x01\0\0\0") == -EINVAL,
-		"a name with \"..\" is refused");
+		"a link with a component \"..\" is refused");
 	memset(name, 'x', DEBUGLINK_NAME_MAX - 1);
 	name[DEBUGLINK_NAME_MAX] = 9;
-	tap_ok(t, parse(name, DEBUGLINK_NAME_MAX + 4, &l) == 0 && l.crc == 9, "the longest name is read");
+	tap_ok(t, parse(name, DEBUGLINK_NAME_MAX + 4, &l) == 0 && l.crc == 9,
+		"a link with the longest allowed name is read");
 	memset(name, 'x', DEBUGLINK_NAME_MAX);
-	tap_ok(t, parse(name, sizeof(name), &l) == -EINVAL, "a longer one is refused");
+	tap_ok(t, parse(name, sizeof(name), &l) == -EINVAL, "a link with a longer name is refused");
 }
 
 static void test_alt(struct tap *t)
@@ -163,12 +168,13 @@ static void test_alt(struct tap *t)
 	tap_ok(t,
 		debuglink_parse_alt("x\0\1\2\3", 5, &l, NULL) == 0 && l.build_id.len == 3 &&
 			l.build_id.bytes[2] == 3 && !strcmp(l.name, "x"),
-		"an alternate is a name and a build ID, without padding");
-	tap_ok(t, debuglink_parse_alt("x\0", 2, &l, NULL) == -EINVAL, "one without a build ID is refused");
+		"an alternate link is a name and a build ID, without padding");
+	tap_ok(t, debuglink_parse_alt("x\0", 2, &l, NULL) == -EINVAL,
+		"an alternate link without a build ID is refused");
 	tap_ok(t, debuglink_parse_alt(id, 7 + CAPTURE_BUILD_ID_MAX, &l, NULL) == 0,
-		"the longest build ID is read");
+		"an alternate link with the longest allowed build ID is read");
 	tap_ok(t, debuglink_parse_alt(id, 8 + CAPTURE_BUILD_ID_MAX, &l, NULL) == -EINVAL,
-		"a longer one is refused");
+		"an alternate link with a longer build ID is refused");
 }
 
 static int stop_now(void *ctx, uint64_t done, uint64_t total)
@@ -187,16 +193,16 @@ static void test_crc(struct tap *t)
 	int fd = memfd_create("crc", MFD_CLOEXEC);
 
 	tap_ok(t, debuglink_crc(&f, NULL, NULL, &crc, NULL) == 0 && crc == 0xcbf43926,
-		"the CRC is that of ISO 3309");
+		"the checksum is the CRC of ISO 3309");
 	f.fd = fd;
 	f.size = len;
 	tap_ok(t, ftruncate(fd, (off_t)len / 2) == 0 && debuglink_crc(&f, NULL, NULL, &crc, NULL) == -EIO,
-		"a file that became shorter is an error");
+		"the checksum of a file that was truncated is an error");
 	tap_ok(t,
 		ftruncate(fd, (off_t)len) == 0 &&
 			debuglink_crc(&f, stop_now, &done, &crc, NULL) == -ECANCELED && done > 0 &&
 			done < len / 2,
-		"a checksum can be interrupted");
+		"the caller can cancel a checksum");
 	close(fd);
 }
 
@@ -209,21 +215,21 @@ static void test_section(struct tap *t)
 
 	elf_section(&b, ".gnu_debuglink", "abc\0\1\0\0", 8, NULL, 0);
 	tap_ok(t, elffile_image(b.p, b.len, &f, NULL) == 0 && debuglink_read(f, &l, &e) == 1 && l.crc == 1,
-		"a file's link is found by its section");
-	tap_ok(t, debuglink_alt(f, &l, &e) == 0, "and it has no alternate");
+		"the debug link of a file is found by the name of its section");
+	tap_ok(t, debuglink_alt(f, &l, &e) == 0, "a file with only a debug link has no alternate link");
 	elffile_close(f);
 	elf_section(&b, ".gnu_debuglink", "abc", 3, NULL, 0);
 	tap_ok(t,
 		elffile_image(b.p, b.len, &f, NULL) == 0 && debuglink_read(f, &l, &e) == -EINVAL &&
 			strstr(e.msg, ".gnu_debuglink"),
-		"a malformed one is reported with its section");
+		"the error for a malformed link names its section");
 	elffile_close(f);
 	buf_free(&b);
 }
 
 /* --- MiniDebugInfo --- */
 
-/* The xz stream of LEN bytes at P. */
+/* Set B to the xz stream of the LEN bytes at P. */
 static void pack(struct buf *b, const void *p, size_t len, uint32_t preset)
 {
 	size_t cap = lzma_stream_buffer_bound(len), at = 0;
@@ -235,7 +241,7 @@ static void pack(struct buf *b, const void *p, size_t len, uint32_t preset)
 	free(out);
 }
 
-/* What minidebug says of a file of build ID ID that has XZ inside. */
+/* Returns what minidebug_open() returns for a file with build ID ID and XZ as its .gnu_debugdata. */
 static int mini(const struct buf *xz, const char *id, uint64_t max, struct minidebug *m, struct err *e)
 {
 	struct buf b = { 0 };
@@ -263,19 +269,20 @@ static void test_mini_good(struct tap *t)
 	tap_ok(t,
 		mini(&xz, "idididid", 0, &m, &e) == 1 && m.len == in.len &&
 			memcmp(m.bytes, in.p, in.len) == 0,
-		"the file inside comes out as it went in");
-	tap_ok(t, m.elf && m.elf->n_sections == 4, "and is an ELF file");
+		"the embedded file is unpacked as it was packed");
+	tap_ok(t, m.elf && m.elf->n_sections == 4, "the embedded file is opened as an ELF file");
 	minidebug_close(&m);
 	tap_ok(t, mini(&xz, "other", 0, &m, &e) == -EINVAL && strstr(e.msg, "build ID"),
-		"one of another build ID is refused");
-	tap_ok(t, mini(&xz, "idididid", in.len, &m, &e) == 1, "it may be as large as was said");
+		"an embedded file with another build ID is refused");
+	tap_ok(t, mini(&xz, "idididid", in.len, &m, &e) == 1,
+		"an embedded file may be as large as the limit");
 	minidebug_close(&m);
 	tap_ok(t, mini(&xz, "idididid", in.len - 1, &m, &e) == -E2BIG && !m.elf && !m.bytes,
-		"and not larger");
+		"an embedded file larger than the limit is refused");
 	buf_put(&twice, xz.p, xz.len);
 	buf_put(&twice, xz.p, xz.len);
 	tap_ok(t, mini(&twice, "idididid", 0, &m, &e) == 1 && m.len == 2 * in.len,
-		"streams may follow each other");
+		"several xz streams after one another are read");
 	minidebug_close(&m);
 	buf_free(&in);
 	buf_free(&xz);
@@ -309,24 +316,25 @@ static void test_mini_bad(struct tap *t)
 
 	pack(&xz, zeros, 100 << 20, 0);
 	tap_ok(t, xz.len < (100 << 20) / 1000 && mini(&xz, "id", 1 << 20, &m, &e) == -E2BIG,
-		"a bomb goes off outside");
+		"a small stream that unpacks to more than the limit is refused");
 	pack(&xz, "no ELF file", 11, 0);
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "not an ELF file"),
-		"what is not an ELF file is reported");
+		"an embedded file that is not an ELF file is reported");
 	pack(&xz, zeros, 100, 0);
 	xz.len -= 4;
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "cut"),
-		"a stream that is cut is reported");
+		"a truncated stream is reported");
 	xz.len += 4;
 	xz.p[xz.len / 2] ^= 1;
-	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL, "one that is damaged too");
+	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL, "a damaged stream is refused");
 	xz.p[xz.len / 2] ^= 1;
-	tap_ok(t, damage_is_seen(&xz), "cut anywhere, any bit changed: it is refused");
+	tap_ok(t, damage_is_seen(&xz), "a stream cut at any byte, or with any bit changed, is refused");
 	buf_reset(&xz);
 	buf_put(&xz, "garbage that is no stream", 25);
-	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "not an xz"), "and what is none");
+	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "not an xz"),
+		"data that is not an xz stream is reported");
 	buf_reset(&xz);
-	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL, "an empty section holds no file");
+	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL, "an empty section is refused");
 	buf_free(&xz);
 	free(zeros);
 }
@@ -346,12 +354,12 @@ static void test_mini_decoder(struct tap *t)
 	o.mode = LZMA_MODE_FAST;
 	if (lzma_stream_buffer_encode(filters, LZMA_CHECK_CRC32, NULL, (const uint8_t *)"x", 1, out, &at,
 		    sizeof(out)) != LZMA_OK) {
-		tap_skip(t, "a stream that wants too large a dictionary", "liblzma makes none");
+		tap_skip(t, "a stream that needs too much memory is refused", "liblzma does not create one");
 		return;
 	}
 	buf_put(&xz, out, at);
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EOPNOTSUPP && strstr(e.msg, "memory"),
-		"a stream that wants too much memory is refused");
+		"a stream that needs too much memory is refused");
 	buf_free(&xz);
 }
 
@@ -368,24 +376,24 @@ static void test_places(struct tap *t, const char *dir)
 
 	snprintf(path, sizeof(path), "%s/fifo", dir);
 	tap_ok(t, mkfifo(path, 0600) == 0 && debugplace_open(-1, path, &f, &e) == -EINVAL,
-		"a FIFO is not waited for");
+		"a FIFO is refused without waiting");
 	tap_ok(t, debugplace_open(root, "/fifo", &f, &e) == -EINVAL && strstr(e.msg, "regular"),
-		"nor below a directory");
+		"a FIFO below a directory is refused without waiting");
 	tap_ok(t,
 		inotify_add_watch(seen, path, IN_OPEN) >= 0 && debugplace_open(-1, path, &f, &e) == -EINVAL &&
 			read(seen, real, sizeof(real)) < 0 && errno == EAGAIN,
-		"and it is not opened at all");
+		"a FIFO is not even opened");
 	close(seen);
 	unlink(path);
 	tap_ok(t, debugplace_open(-1, "/dev/zero", &f, &e) == -EINVAL, "a device is refused");
-	tap_ok(t, debugplace_open(-1, dir, &f, &e) == -EINVAL, "a directory too");
+	tap_ok(t, debugplace_open(-1, dir, &f, &e) == -EINVAL, "a directory is refused");
 	snprintf(path, sizeof(path), "%s/out", dir);
 	tap_ok(t, symlink("/proc/self/exe", path) == 0 && debugplace_open(root, "/out", &f, &e) < 0,
-		"a link to somewhere else does not leave the directory");
-	tap_ok(t, debugplace_open(-1, path, &f, &e) == 0, "and without one it is followed");
+		"a symbolic link does not lead out of the directory");
+	tap_ok(t, debugplace_open(-1, path, &f, &e) == 0, "without a directory a symbolic link is followed");
 	elffile_close(f);
 	tap_ok(t, !debugplace_real(root, "/out", real, sizeof(real)),
-		"a link that leads nowhere has no real path");
+		"a dangling symbolic link has no real path");
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/a", dir);
 	mkdir(path, 0700);
@@ -393,7 +401,7 @@ static void test_places(struct tap *t, const char *dir)
 	tap_ok(t,
 		symlink("/a", path) == 0 && debugplace_real(root, "in", real, sizeof(real)) &&
 			!strcmp(real, "/a"),
-		"a real path is one below the directory");
+		"a real path is relative to the directory");
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/a", dir);
 	rmdir(path);
@@ -402,7 +410,7 @@ static void test_places(struct tap *t, const char *dir)
 
 /* --- servers --- */
 
-/* A server that takes connections and says nothing. */
+/* Start a server that accepts connections and never answers. Returns its socket; -1 on error. */
 static int deaf_server(char *url, size_t cap)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -435,12 +443,12 @@ static void test_no_server(struct tap *t)
 	tap_ok(t, !debugserver_wanted() && debugserver_find(&o, &id, &fd, &e) == -ENOENT,
 		"without DEBUGINFOD_URLS no server is queried");
 	setenv("DEBUGINFOD_URLS", " ", 1);
-	tap_ok(t, !debugserver_wanted(), "nor with an empty one");
+	tap_ok(t, !debugserver_wanted(), "with an empty DEBUGINFOD_URLS no server is queried");
 	setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1/", 1);
 	tap_ok(t,
 		debugserver_wanted() && debugserver_find(&o, &id, &fd, &e) == -ELIBACC &&
 			strstr(e.msg, "libdebuginfod") && *e.hint,
-		"with it, a missing library is reported with a hint");
+		"with DEBUGINFOD_URLS a missing library is reported, with a hint");
 }
 
 static void test_deaf_server(struct tap *t)
@@ -458,25 +466,26 @@ static void test_deaf_server(struct tap *t)
 	began = now_ns();
 	rc = debugserver_find(&o, &id, &fd, &e);
 	if (rc == -ELIBACC) {
-		tap_skip(t, "a server that says nothing", "libdebuginfod is not installed");
+		tap_skip(t, "a server that does not answer", "libdebuginfod is not installed");
 		close(server);
 		return;
 	}
 	tap_ok(t, rc == -ETIMEDOUT && now_ns() - began < UINT64_C(4000000000) && *e.hint,
-		"a server that says nothing costs the limit (%.1f s)", (double)(now_ns() - began) / 1e9);
+		"a server that does not answer takes no longer than the time limit (%.1f s)",
+		(double)(now_ns() - began) / 1e9);
 	began = now_ns();
 	tap_ok(t, debugserver_find(&o, &id, &fd, &e) == -ETIMEDOUT && now_ns() - began < 50000000,
-		"and is not asked for the next file");
+		"a server that did not answer is not queried for the next file");
 	o = (struct debugserver_opts){ .progress = give_up, .progress_ctx = &calls };
 	began = now_ns();
 	tap_ok(t,
 		debugserver_find(&o, &id, &fd, &e) == -ECANCELED && now_ns() - began < UINT64_C(3000000000) &&
 			calls == 2,
-		"a caller who gives up is obeyed");
+		"the caller can cancel a download");
 	o = (struct debugserver_opts){ .seconds = 1 };
 	tap_ok(t, debugserver_find(&o, &id, &fd, &e) == -ETIMEDOUT,
-		"what was not waited for is not taken as absent later");
-	tap_ok(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no process is left");
+		"a file whose download was cancelled is not remembered as absent");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no child process is left");
 	close(server);
 	o = (struct debugserver_opts){ .seconds = 5, .server = &known };
 	known.silent = 0;

@@ -22,14 +22,14 @@ static void test_bomb(struct tap *t)
 	for (int i = 0; i < 60; i++) {
 		char more[32];
 
-		/* 1AI Sx_ Sx_ E, each naming the one before twice */
+		/* 1BI Sx_ Sx_ E: each names the one before it twice */
 		snprintf(more, sizeof(more), i == 0 ? "1BIS0_S0_E" : "1BIS%c_S%c_E",
 			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36],
 			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36]);
 		strcat(name, more);
 	}
 	n = demangle(name, buf, sizeof(buf));
-	tap_ok(t, n < sizeof(buf), "a name that stands for an endless text ends");
+	tap_ok(t, n < sizeof(buf), "a short name with a huge text is demangled within the limits");
 }
 
 static void test_limits(struct tap *t)
@@ -44,15 +44,16 @@ static void test_limits(struct tap *t)
 	tap_ok(t, demangle(name, buf, sizeof(buf)) < sizeof(buf),
 		"deep nesting within the limit does no harm");
 	name[DEMANGLE_IN_MAX - 2] = 'i';
-	tap_ok(t, demangle(name, buf, sizeof(buf)) < sizeof(buf), "nor does one that is well-formed");
-	tap_eq_u64(t, demangle("_ZN3foo3barEi", buf, 5), 0, "a text that does not fit is none");
+	tap_ok(t, demangle(name, buf, sizeof(buf)) < sizeof(buf),
+		"deep nesting in a well-formed name does no harm");
+	tap_eq_u64(t, demangle("_ZN3foo3barEi", buf, 5), 0, "a name whose text does not fit stays mangled");
 	memset(name, 'Q', sizeof(name));
 	memcpy(name, "_D1aFQB", 7);
 	name[900] = '\0';
-	tap_eq_u64(t, demangle(name, buf, sizeof(buf)), 0, "a D name of many references stays mangled");
+	tap_eq_u64(t, demangle(name, buf, sizeof(buf)), 0, "a D name with many references stays mangled");
 }
 
-/* Any bytes: nothing to compare, but it ends, and nothing is written past the buffer. */
+/* Random bytes: demangling ends and writes nothing past the buffer. The text is not compared. */
 static void test_noise(struct tap *t)
 {
 	static const char alphabet[] = "_ZNRDSTIEQPKFvijcB0123456789abfoLXJDpn$.@\x01\xff";
@@ -71,7 +72,7 @@ static void test_noise(struct tap *t)
 		name[len] = '\0';
 		fits = fits && demangle(name, buf, sizeof(buf)) < sizeof(buf);
 	}
-	tap_ok(t, fits, "20,000 random names end within their limits");
+	tap_ok(t, fits, "20,000 random names are demangled within the limits");
 }
 
 int main(void)

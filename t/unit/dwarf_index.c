@@ -20,7 +20,7 @@ static bool sh(const char *what)
 	return system(cmd) == 0;
 }
 
-/* --- packages that others made, and how llvm-dwarfdump reads them --- */
+/* --- packages of other tools, compared with llvm-dwarfdump --- */
 
 static const struct {
 	const char *name;
@@ -29,7 +29,7 @@ static const struct {
 	{ "ABBREV", DWARF_SECTION_ABBREV }, { "LINE", DWARF_SECTION_LINE },
 	{ "STR_OFFSETS", DWARF_SECTION_STR_OFFSETS }, { "RNGLISTS", DWARF_SECTION_RNGLISTS } };
 
-/* The sections that the words of LINE name, behind "Index Signature". */
+/* Set RET to the sections that LINE names after "Index Signature". Returns their number. */
 static size_t read_columns(char *line, enum dwarf_section_id *ret)
 {
 	char *save = NULL;
@@ -46,7 +46,7 @@ static size_t read_columns(char *line, enum dwarf_section_id *ret)
 	return n;
 }
 
-/* Is a line of the table what dwsplit tells? */
+/* Does a line of llvm-dwarfdump's table agree with the index? */
 static bool same_parts(
 	const struct dwarf_index *x, const char *line, const enum dwarf_section_id *column, size_t n)
 {
@@ -84,7 +84,7 @@ static void compare(struct tap *t, const struct dwarf_index *x, const char *kind
 	if (f)
 		pclose(f);
 	if (!tap_ok(t, units && units == dwarf_index_count(x) && !wrong,
-		    "%s: every unit of its %s index as llvm-dwarfdump", what, kind))
+		    "%s: every unit of its %s index agrees with llvm-dwarfdump", what, kind))
 		tap_diag("%zu units, not %zu, %zu wrong", dwarf_index_count(x), units, wrong);
 }
 
@@ -97,7 +97,7 @@ static void test_package(struct tap *t, const char *make, const char *what, bool
 
 	sh("rm -f ./*.dwo p p.dwp");
 	if (!sh(make)) {
-		tap_skip(t, what, "not made here");
+		tap_skip(t, what, "no tool that creates it");
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/p.dwp", dir);
@@ -106,12 +106,13 @@ static void test_package(struct tap *t, const char *make, const char *what, bool
 		tap_ok(t, false, "%s is read", what);
 		return;
 	}
-	if (tap_ok(t, dwarf_index_open(s, DWARF_SECTION_CU_INDEX, &x, NULL) == 0, "%s: has an index", what))
+	if (tap_ok(t, dwarf_index_open(s, DWARF_SECTION_CU_INDEX, &x, NULL) == 0,
+		    "%s: the package has an index", what))
 		compare(t, x, "cu", what);
 	dwarf_index_close(x);
 	x = NULL;
 	if (tap_ok(t, dwarf_index_open(s, DWARF_SECTION_TU_INDEX, &x, NULL) == (types ? 0 : -ENOENT),
-		    "%s: %s index of types", what, types ? "has an" : "has no") &&
+		    "%s: the package %s index of types", what, types ? "has an" : "has no") &&
 		types)
 		compare(t, x, "tu", what);
 	dwarf_index_close(x);
@@ -122,7 +123,7 @@ static void test_package(struct tap *t, const char *make, const char *what, bool
 static void test_packages(struct tap *t)
 {
 	if (!sh("command -v llvm-dwarfdump-19") || !sh("command -v g++")) {
-		tap_skip(t, "packages", "no llvm-dwarfdump-19 or g++ here");
+		tap_skip(t, "packages", "no llvm-dwarfdump-19 or g++");
 		return;
 	}
 	sh("echo 'struct A { int a; int m(); }; int A::m() { return a; } int two(int);"
@@ -140,7 +141,7 @@ static void test_packages(struct tap *t)
 	test_package(t,
 		"clang++ -g -gdwarf-5 -O2 -ffunction-sections -gsplit-dwarf a.cc b.cc -o p && llvm-dwp-19 -e "
 		"p -o p.dwp",
-		"version 5 of clang", false);
+		"version 5 from clang", false);
 	test_package(t,
 		"for i in $(seq 100); do echo \"int f$i(int x) { return x + $i; }\" >f$i.c; done;"
 		" echo 'int main(void) { return 0; }' >main.c;"
@@ -148,7 +149,7 @@ static void test_packages(struct tap *t)
 		"a hundred units", false);
 }
 
-/* --- an index written by hand --- */
+/* --- a handwritten index --- */
 
 struct made {
 	uint8_t bytes[4096];
@@ -161,7 +162,7 @@ static void put(struct made *m, uint64_t v, size_t size)
 		m->bytes[m->n++] = (uint8_t)(v >> 8 * i);
 }
 
-/* Version 5, four slots, three units whose IDs all want slot 1, two columns. */
+/* Version 5, four slots, three units whose IDs all hash to slot 1, two columns. */
 static struct made make_index(void)
 {
 	static const uint64_t ids[4] = { 0x0000000000000001 + 8, 1, 0x0000000200000001 + 4, 0 };
@@ -172,7 +173,7 @@ static struct made make_index(void)
 	put(&m, 2, 4);
 	put(&m, 3, 4);
 	put(&m, 4, 4);
-	/* 1 in slot 1; 0x200000005 with step 3 from 1 over 0; 9 with step 1 from 1 over 2 */
+	/* 1 is in slot 1; 0x200000005 steps by 3 from slot 1 to 0; 9 steps by 1 from slot 1 to 2 */
 	put(&m, ids[2], 8);
 	put(&m, ids[1], 8);
 	put(&m, ids[0], 8);
@@ -194,7 +195,7 @@ static struct made make_index(void)
 	return m;
 }
 
-/* Open the index and look for ID; -errno of the open. */
+/* Open the index and look up ID. Returns the result of the open, and in *FOUND that of both. */
 static int ask(const struct made *m, size_t len, uint64_t id, struct dwarf_index_parts *parts, int *found)
 {
 	static const char names[] = "\0.debug_info.dwo\0.debug_cu_index";
@@ -245,18 +246,18 @@ static void test_made(struct tap *t)
 	tap_ok(t, is_at(&m, 1, 0) && is_at(&m, 0x200000005, 8) && is_at(&m, 9, 16),
 		"IDs that collide are found");
 	ask(&m, m.n, 13, &p, &found);
-	tap_ok(t, found == -ENOENT, "one that is not there is missed");
+	tap_ok(t, found == -ENOENT, "an ID that is not in the index is not found");
 	for (cut = 0; cut < m.n; cut++)
 		wrong += ask(&m, cut, 1, &p, &found) != (cut ? -EINVAL : -ENOENT);
-	tap_ok(t, wrong == 0, "an index that is cut anywhere is refused");
-	m.bytes[16 + 24] = 99; /* the last slot is taken too */
+	tap_ok(t, wrong == 0, "an index cut anywhere is refused");
+	m.bytes[16 + 24] = 99; /* the last slot is used too */
 	m.bytes[60] = 1;
 	rc = ask(&m, m.n, 13, &p, &found);
-	tap_ok(t, rc == 0 && found < 0, "a table without a free slot ends the search");
+	tap_ok(t, rc == 0 && found < 0, "the search in a table without a free slot ends");
 	m = make_index();
 	m.bytes[16 + 32 + 4] = 200;
 	ask(&m, m.n, 1, &p, &found);
-	tap_ok(t, found == -EINVAL, "a row that does not exist is malformed");
+	tap_ok(t, found == -EINVAL, "a slot whose row does not exist is malformed");
 	m = make_index();
 	m.bytes[m.n - 24] = 25;
 	ask(&m, m.n, 1, &p, &found);
@@ -269,20 +270,21 @@ static void test_absurd(struct tap *t)
 		size_t at;
 		uint32_t value;
 		const char *what;
-	} bad[] = { { 0, 3, "a version that is none" }, { 4, 0xffffffff, "too many columns" },
-		{ 8, 0xffffffff, "more units than slots" }, { 12, 3, "slots that are no power of two" },
-		{ 12, 0x80000000, "slots beyond the end" } };
+	} bad[] = { { 0, 3, "an unknown version" }, { 4, 0xffffffff, "an index with too many columns" },
+		{ 8, 0xffffffff, "an index with more units than slots" },
+		{ 12, 3, "a number of slots that is not a power of two" },
+		{ 12, 0x80000000, "an index with slots beyond its end" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct made m = make_index();
 		struct made b = m;
 
 		memcpy(b.bytes + bad[i].at, &bad[i].value, 4);
-		tap_ok(t, opens(&m) && !opens(&b), "%s: refused", bad[i].what);
+		tap_ok(t, opens(&m) && !opens(&b), "%s is refused", bad[i].what);
 	}
 }
 
-/* Every byte changed: nothing is read outside, which the sanitizers of SAN=1 watch. */
+/* Change every byte. The sanitizers of SAN=1 detect a read outside the index. */
 static void test_damage(struct tap *t)
 {
 	struct made m = make_index();
@@ -300,7 +302,7 @@ static void test_damage(struct tap *t)
 			       p.of[DWARF_SECTION_INFO].offset + p.of[DWARF_SECTION_INFO].size > 24;
 			m.bytes[i] = was;
 		}
-	tap_ok(t, odd == 0, "whatever byte is changed, parts lie in their sections");
+	tap_ok(t, odd == 0, "with any byte changed, parts are inside their sections");
 }
 
 int main(void)

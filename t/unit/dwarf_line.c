@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Line programs of compiled programs, against llvm-dwarfdump's rows and addr2line's paths. */
+/* Line programs of compiled programs, compared with llvm-dwarfdump's rows and addr2line's paths. */
 #include "base/tap.h"
 #include "elf/dwarf_lines.h"
 
@@ -43,7 +43,7 @@ static bool has(const char *program)
 	return sh("command -v %s", program);
 }
 
-/* --- units and rows as others read them --- */
+/* --- units and rows as llvm-dwarfdump reads them --- */
 
 struct unit {
 	uint64_t offset;
@@ -69,7 +69,7 @@ static void quoted(const char *line, char *ret, size_t size)
 		from_quote ? from_quote + 1 : "");
 }
 
-/* The units that have a line program. */
+/* Read the units of FILE that have a line program. */
 static void read_units(struct other *o, const char *file)
 {
 	FILE *f = from("llvm-dwarfdump-19 --debug-info --recurse-depth=0 %s", file);
@@ -104,7 +104,7 @@ static const struct unit *unit_at(const struct other *o, uint64_t offset)
 	return NULL;
 }
 
-/* --- what is asked, and what is expected of the rows by going through all of them --- */
+/* --- addresses to look up, and the rows expected for them, found by searching every sequence --- */
 
 struct probes {
 	uint64_t *at;
@@ -122,7 +122,7 @@ static bool discarded(const struct row *r)
 	return r->address == 0 || r->address >= UINT64_MAX - 1;
 }
 
-/* The addresses of the rows, and those beside them, once each. */
+/* The addresses of the rows and those directly before and after, sorted, each of them once. */
 static struct probes probes_of(const struct row *rows, size_t n)
 {
 	struct probes p = { .at = calloc(3 * n + 1, sizeof(*p.at)) };
@@ -148,7 +148,7 @@ static void probes_free(struct probes *p)
 	free(p->rows);
 }
 
-/* The row of AT in the sequence ROWS[0..N), the last one being its end; NULL = it is outside. */
+/* Returns the row of AT in the sequence ROWS[0..N), whose last row is its end; NULL = AT is outside. */
 static const struct row *row_in(const struct row *rows, size_t n, uint64_t at)
 {
 	size_t low = 0, high = n - 1;
@@ -163,7 +163,7 @@ static const struct row *row_in(const struct row *rows, size_t n, uint64_t at)
 	return &rows[low];
 }
 
-/* SEQS are the indexes of the rows that end a sequence. */
+/* The row expected at AT. SEQS are the indexes of the rows that end a sequence. */
 static struct dwarf_line_row expected(const struct row *rows, const size_t *seqs, size_t n_seqs, uint64_t at)
 {
 	struct dwarf_line_row ret = { .line = NONE };
@@ -183,9 +183,9 @@ static struct dwarf_line_row expected(const struct row *rows, const size_t *seqs
 /* --- one table against its dump --- */
 
 struct tally {
-	size_t tables, probes, wrong, covered, zero; /* zero: lines */
-	size_t each; /* the path of every such address is reported */
-	FILE *paths; /* "ADDRESS PATH:LINE" of what was found */
+	size_t tables, probes, wrong, covered, zero; /* zero: those with line 0 */
+	size_t each; /* write the path of every EACH-th covered address */
+	FILE *paths; /* "ADDRESS PATH:LINE" of these */
 };
 
 static struct dwarf_line *open_table(
@@ -282,8 +282,9 @@ static void compare_all(struct tally *t, const char *file, struct dwarf_sections
 }
 
 /*
- * Of the lines "ADDRESS PATH:LINE", how many does addr2line tell otherwise? It
- * calls the code of units that were put together <artificial>: those are asked of llvm-symbolizer.
+ * Returns how many of the lines "ADDRESS PATH:LINE" differ from addr2line's; -1 on
+ * error. addr2line prints <artificial> for the code of merged units, so lines that
+ * differ are compared with llvm-symbolizer's too.
  */
 static long differing(const char *file)
 {
@@ -326,17 +327,17 @@ static void test_file(struct tap *t, const char *file, const char *what, size_t 
 	compare_all(&n, file, s, &o);
 	if (n.paths)
 		fclose(n.paths);
-	tap_diag("%s: %zu tables, %zu addresses, %zu covered, %zu of them by line 0", what, n.tables,
+	tap_diag("%s: %zu tables, %zu addresses, %zu covered, %zu of them with line 0", what, n.tables,
 		n.probes, n.covered, n.zero);
 	tap_ok(t, n.tables && n.covered && !n.wrong,
-		"%s: every row, and the addresses beside it, as llvm-dwarfdump", what);
-	tap_ok(t, differing(file) == 0, "%s: paths and lines as addr2line", what);
+		"%s: rows, and the addresses next to them, agree with llvm-dwarfdump", what);
+	tap_ok(t, differing(file) == 0, "%s: paths and lines agree with addr2line", what);
 	dwarf_sections_close(s);
 	elffile_close(elf);
 	free(o.units);
 }
 
-/* Two units, and code from headers in directories of all kinds: beside, above, absolute. */
+/* Write two units that include headers by three kinds of path: below, above, absolute. */
 static bool make_sources(void)
 {
 	return sh("mkdir -p src/in up && cd src && cat >in/a.h <<'E'\n"
@@ -364,9 +365,9 @@ static void test_program(struct tap *t, const char *compile)
 	const char *compiler = strncmp(compile, "clang", 5) == 0 ? "clang" : "gcc";
 
 	if (!has(compiler))
-		tap_skip(t, compile, "no %s here", compiler);
+		tap_skip(t, compile, "no %s", compiler);
 	else if (!sh("cd src && %s -o ../program", compile))
-		tap_skip(t, compile, "it does not know how");
+		tap_skip(t, compile, "the compiler does not support this");
 	else
 		test_file(t, "program", compile, 1);
 }
@@ -399,14 +400,14 @@ static void test_programs(struct tap *t)
 	};
 
 	if (!make_sources()) {
-		tap_ok(t, false, "sources are made");
+		tap_ok(t, false, "the sources are written");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(compile); i++)
 		test_program(t, compile[i]);
 }
 
-/* What Debian has of python's interpreter. */
+/* The debug file that Debian has of Python's interpreter. */
 static void test_python(struct tap *t)
 {
 	char path[512] = "";
@@ -420,7 +421,7 @@ static void test_python(struct tap *t)
 	if (path[0])
 		test_file(t, path, "python3.11", 16);
 	else
-		tap_skip(t, "python3.11", "no debug file of it here");
+		tap_skip(t, "python3.11", "its debug file is not installed");
 }
 
 int main(void)
@@ -433,7 +434,7 @@ int main(void)
 		test_programs(&t);
 		test_python(&t);
 	} else {
-		tap_skip(&t, "line tables", "no llvm-dwarfdump-19, llvm-symbolizer-19 or addr2line here");
+		tap_skip(&t, "line tables", "no llvm-dwarfdump-19, llvm-symbolizer-19 or addr2line");
 	}
 	sh("rm -rf %s", dir);
 	return tap_done(&t);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/dwarf.h. With --look it is a symbolizer of debug information alone:
+ * Tests of elf/dwarf.h. With --look it is a symbolizer that uses only debug information:
  *
  *   dwarf_lookup --look [-a ALT] [-w DWP] [-s] [-n] ELF [DWO...]
  *
- * reads virtual addresses in hex from standard input and writes for each one
- * what llvm-symbolizer --inlines --no-demangle does, in ascending order: each frame's
- * linkage name or name, then path:line:column; an empty line. -s tells the statistics
- * on standard error, -n writes nothing. A DWO is ID=PATH.
+ * reads virtual addresses in hex from standard input, sorts them, and prints for each
+ * one what llvm-symbolizer --inlines --no-demangle does: for each frame its linkage
+ * name or its name, then path:line:column; after the last frame an empty line. -s
+ * prints statistics on standard error, -n does not print frames. A DWO is ID=PATH.
  *
  *   dwarf_lookup --hostile truncate|flip ELF
  *
- * looks into it with each debug section shortened, or with bytes changed.
+ * looks up addresses with each debug section truncated, or with bytes changed.
  */
 #include "base/clock.h"
 #include "elf/dwarf.h"
@@ -176,7 +176,7 @@ static void count(void *ctx, const struct dwarf_lookup_hit *hit)
 		reported->frames += 1 + (hit->frames[i].file ? strlen(hit->frames[i].file) : 0);
 }
 
-/* Every 16th byte of the code is looked for. */
+/* Look up 256 addresses from 0x1000, 16 bytes apart. Returns the number of hits. */
 static uint64_t run_image(const struct elffile *f)
 {
 	const struct dwarf_lookup_opts o = { .elf = f, .inlines = true, .lines = true, .max_bytes = 1 << 26 };
@@ -198,7 +198,7 @@ static bool is_debug(const struct elffile *f, const uint8_t *image, const struct
 	       strncmp((const char *)image + f->sections[f->names].offset + s->name, ".debug_", 7) == 0;
 }
 
-/* A section that ends early. */
+/* Look up with section I truncated: at every byte if it is small, else at every seventh. */
 static void truncate_section(struct elffile *f, size_t i)
 {
 	uint64_t size = f->sections[i].size;
@@ -224,7 +224,10 @@ static void flip_section(struct elffile *f, uint8_t *image, size_t i, unsigned i
 	}
 }
 
-/* 0 when nothing went wrong: a crash, a hang and a sanitizer's report are seen by who started this. */
+/*
+ * Returns 0 if the image without damage gives the same hits as before. The caller
+ * of the program detects a crash, a hang and a sanitizer's report.
+ */
 static int hostile_main(const char *how, const char *path)
 {
 	_cleanup_free_ uint8_t *image = NULL;

@@ -8,10 +8,10 @@ look="$OBJ/t/unit/dwarf_lookup"
 llvm=$(command -v llvm-symbolizer-19)
 src=$DATA/dwarf_lookup
 
-command -v gcc >/dev/null || skip_all "no C compiler for the programs to be looked at"
+command -v gcc >/dev/null || skip_all "no C compiler for the test programs"
 cd "$TMP" || exit 1
 
-# addresses FILE STEP: some of its code, in hex
+# addresses FILE STEP: prints every STEP-th address of the file's code, in hex
 addresses() {
 	readelf -SW "$1" | awk '$2 == ".text" || $3 == ".text" { sub(/.*PROGBITS/, ""); print $1, $3 }' |
 		while read -r from size; do
@@ -19,12 +19,13 @@ addresses() {
 		done
 }
 
-# The oracle names functions by the symbol table where there is one.
+# llvm-symbolizer takes functions' names from the symbol table if there is one
 without_symbols() {
 	objcopy --strip-all --keep-section='.debug*' "$1" "$1.bare"
 }
 
-# agree NAME FILE [ARGUMENTS-OF-OURS...]: names, files, lines and columns of all frames are the oracle's
+# agree NAME FILE [ARGUMENT...]: names, files, lines and columns of all frames are llvm-symbolizer's;
+# the ARGUMENTs are for $look
 agree() {
 	t_what=$1 t_file=$2
 	shift 2
@@ -37,16 +38,16 @@ agree() {
 	"$llvm" --inlines --no-demangle --obj="$t_file.bare" <addr | sed 's/ (approximate)$//' >want
 	timeout 60 "$look" --look "$@" <addr >got 2>errors
 	if [ "$(grep -c . want)" -lt 100 ]; then
-		fail "$t_what: the oracle has little to say"
+		fail "$t_what: llvm-symbolizer prints fewer than 100 lines"
 	else
 		same want got "$t_what"
 	fi
 }
 
-# built COMMAND...: false, and a skipped test, where this compiler cannot
+# built COMMAND...: runs it; if it fails, skips a test and returns false
 built() {
 	"$@" >build.log 2>&1 && return 0
-	skip "$*" "does not build here"
+	skip "$*" "the compiler does not support this"
 	return 1
 }
 
@@ -77,12 +78,12 @@ if command -v dwz >/dev/null && built gcc -O2 -gdwarf-4 $c -o a.so && cp a.so wh
 	addresses a.so 7 >addr
 	"$look" --look whole.so <addr >want
 	"$look" --look -a alt a.so <addr >got
-	same want got "what dwz put into an alternate file is found there"
+	same want got "what dwz moved to an alternate file is found there"
 	"$look" --look a.so <addr >got
-	like "$(cat got)" '^error ENOENT$' "without it the names that are missing are reported"
+	like "$(cat got)" '^error ENOENT$' "without the alternate file the missing names are reported"
 	"$look" --look whole.so <addr | grep -c ':[0-9]*:[0-9]*$' >want
 	grep -c ':[0-9]*:[0-9]*$' got >lines
-	same want lines "and every line is there all the same"
+	same want lines "without the alternate file every line is still found"
 else
 	skip "alternate files" "no dwz"
 fi
@@ -95,10 +96,10 @@ for flags in "gcc -O2 -g" "gcc -O2 -gdwarf-4" "clang -O2 -g -fno-split-dwarf-inl
 	${flags%% *} -shared ./*.o -o split
 	addresses split 7 >addr
 	"$look" --look split <addr 2>&1 >/dev/null | sed -n 's/^want \([^ ]*\) /\1=/p' >wanted
-	is "$(wc -l <wanted)" 6 "$flags: each .dwo that is missing is asked for once"
+	is "$(wc -l <wanted)" 6 "$flags: each missing .dwo is requested once"
 	agree "$flags: .dwo files" split split $(cat wanted)
 	case $flags in
-	# binutils' dwp looks for the number of a unit where DWARF 4 has it, and takes those of DWARF 5 for one
+	# binutils' dwp reads the ID of a unit where DWARF 4 has it, and mistakes all units of DWARF 5 for one
 	"gcc -O2 -g") false ;;
 	gcc*) timeout 20 dwp -o split.dwp ./*.dwo >build.log 2>&1 ;;
 	*) timeout 20 llvm-dwp-19 ./*.dwo -o split.dwp >build.log 2>&1 ;;
@@ -115,7 +116,7 @@ gcc -g -O2 "$src/nested.c" -o small5 2>build.log
 gcc -gdwarf-4 -O2 "$src/nested.c" -o small4 2>build.log
 for file in small5 small4; do
 	for how in truncate flip; do
-		status 0 "$how: $file without its sections' ends, or with other bits, does no harm" \
+		status 0 "$how: damaged debug sections of $file do no harm" \
 			timeout 100 "$look" --hostile $how $file
 	done
 done

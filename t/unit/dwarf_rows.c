@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Line programs written by hand: what compilers seldom or never make, and what is malformed. */
+/* Handwritten line programs: those that compilers rarely or never emit, and malformed ones. */
 #include "base/tap.h"
 #include "elf/dwarf_lines.h"
 #include "../lib/line-made.h"
@@ -11,7 +11,7 @@
 #define MAX_BYTES (UINT64_C(1) << 30)
 #define NONE 4711
 
-/* --- a table open over such bytes --- */
+/* --- a table opened from such bytes --- */
 
 struct table {
 	struct elffile elf;
@@ -57,7 +57,7 @@ static void shut(struct table *t)
 
 static const struct dwarf_line_opts usual_opts = { .addr_size = 8, .comp_dir = "/comp", .name = "unit.c" };
 
-/* The line at ADDRESS, NONE where there is none; *RC is that of the run. */
+/* Returns the line at ADDRESS, or NONE. Sets *RC to the result of opening or running the table. */
 static uint32_t line_with(struct prog *p, const struct dwarf_line_opts *o, uint64_t address, int *rc)
 {
 	struct dwarf_line_row row = { .line = NONE };
@@ -87,16 +87,16 @@ static void test_rows(struct tap *t)
 	tap_ok(t,
 		line_at(&p, 0xfff) == NONE && line_at(&p, 0x1000) == 10 && line_at(&p, 0x100f) == 10 &&
 			line_at(&p, 0x1010) == 11 && line_at(&p, 0x101f) == 11,
-		"a row holds up to the next one");
-	tap_ok(t, line_at(&p, 0x1020) == NONE, "the end of a sequence is outside");
+		"a row applies up to the next row");
+	tap_ok(t, line_at(&p, 0x1020) == NONE, "the end address of a sequence is not part of it");
 	p = usual(4, 13);
 	set_address(&p, 0x1000, 8);
 	PUT(&p, 1, 3, 5, 1, 3, 1, 1, 2, 4, 0, 1, 1);
-	tap_eq_u64(t, line_at(&p, 0x1000), 7, "of rows with one address the last one counts");
+	tap_eq_u64(t, line_at(&p, 0x1000), 7, "of rows with the same address the last one applies");
 	p = usual(4, 13);
 	set_address(&p, 0x1000, 8);
 	PUT(&p, 3, 0x7f, 1, 2, 4, 0, 1, 1);
-	tap_eq_u64(t, line_at(&p, 0x1000), 0, "line 0 is reported as it is");
+	tap_eq_u64(t, line_at(&p, 0x1000), 0, "line 0 is reported as line 0");
 }
 
 static void test_overlap(struct tap *t)
@@ -108,11 +108,11 @@ static void test_overlap(struct tap *t)
 	tap_ok(t,
 		line_at(&p, 0x1007) == 10 && line_at(&p, 0x1008) == 30 && line_at(&p, 0x1018) == 31 &&
 			line_at(&p, 0x101f) == 31,
-		"of two sequences the one that starts last counts");
+		"of two overlapping sequences the one with the higher start applies");
 	p = usual(4, 13);
 	sequence(&p, 0x1000, 8, 10);
 	sequence(&p, 0x1000, 8, 30);
-	tap_eq_u64(t, line_at(&p, 0x1000), 10, "of two that start together the first");
+	tap_eq_u64(t, line_at(&p, 0x1000), 10, "of two sequences with the same start the first one applies");
 }
 
 static void test_many_overlaps(struct tap *t)
@@ -129,8 +129,9 @@ static void test_many_overlaps(struct tap *t)
 		sequence(&p, 0x1000, 8, 10);
 	open_with(&x, finish(&p), &usual_opts);
 	tap_ok(t, x.l && dwarf_line_run(x.l, at, N, rows, NULL) == -EINVAL && rows[N - 1].line == 10,
-		"overlaps without measure end the run");
-	tap_ok(t, x.l && dwarf_line_run(x.l, at, 4, rows, NULL) == 0, "many, of a few addresses, do not");
+		"too many overlaps end the run with an error");
+	tap_ok(t, x.l && dwarf_line_run(x.l, at, 4, rows, NULL) == 0,
+		"many overlaps at a few addresses do not end the run");
 	shut(&x);
 }
 
@@ -142,13 +143,13 @@ static void test_back(struct tap *t)
 	PUT(&p, 3, 9, 1, 2, 16, 1);
 	sequence(&p, 0x1000, 8, 20);
 	tap_ok(t, line_at(&p, 0x2000) == 10 && line_at(&p, 0x2010) == NONE,
-		"a sequence ends where addresses go back");
-	tap_eq_u64(t, line_at(&p, 0x1000), 29, "and what follows is another");
+		"a sequence ends if its address decreases");
+	tap_eq_u64(t, line_at(&p, 0x1000), 29, "rows after the address decreased form another sequence");
 	p = usual(4, 13);
 	set_address(&p, 0x2000, 8);
 	PUT(&p, 1, 2, 0x80, 0xe0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 1, 2, 16, 0, 1, 1);
 	tap_ok(t, line_at(&p, 0x1000) == 1 && line_at(&p, 0x1800) == NONE,
-		"an advance that is as large as a step back does the same");
+		"a sequence ends if an advance wraps around to a lower address");
 }
 
 static void test_discarded(struct tap *t)
@@ -163,7 +164,8 @@ static void test_discarded(struct tap *t)
 		sequence(&p, dead[i], 8, 10);
 		sequence(&p, 0x1000, 8, 20);
 		tap_ok(t, line_at(&p, 8) == NONE && line_at(&p, 1) == NONE && line_at(&p, 0x1000) == 20,
-			"code that the linker discarded to 0x%llx is ignored", (unsigned long long)dead[i]);
+			"code at 0x%llx, which the linker discarded, is ignored",
+			(unsigned long long)dead[i]);
 	}
 	for (uint64_t top = UINT32_MAX;; top = UINT64_MAX) {
 		o.addr_size = top == UINT32_MAX ? 4 : 8;
@@ -171,7 +173,8 @@ static void test_discarded(struct tap *t)
 		set_address(&p, top - 1, o.addr_size);
 		PUT(&p, 3, 9, 1, 2, 1, 0, 1, 1); /* one row of one byte */
 		tap_ok(t, line_with(finish(&p), &o, top - 1, &rc) == NONE && rc == 0,
-			"nothing is at 0x%llx, where some linkers discard to", (unsigned long long)top - 1);
+			"nothing is found at 0x%llx, the address some linkers give discarded code",
+			(unsigned long long)top - 1);
 		if (top == UINT64_MAX)
 			break;
 	}
@@ -179,19 +182,20 @@ static void test_discarded(struct tap *t)
 	p = usual(4, 13);
 	sequence(&p, UINT32_MAX, 4, 10);
 	o.addr_size = 4;
-	tap_ok(t, line_with(finish(&p), &o, UINT32_MAX, &rc) == NONE && rc == 0, "to the top of 32 bits too");
+	tap_ok(t, line_with(finish(&p), &o, UINT32_MAX, &rc) == NONE && rc == 0,
+		"discarded code at the highest 32-bit address is ignored");
 	p = usual(4, 13);
 	sequence(&p, 0, 8, 10);
 	o = usual_opts;
 	o.zero_ok = true;
 	tap_ok(t, line_with(finish(&p), &o, 16, &rc) == 11 && line_with(&p, &o, 0, &rc) == 10,
-		"where code may be at 0 it is found there");
+		"code at address 0 is found if it is allowed there");
 	p = usual(4, 13);
 	set_address(&p, 0x1000, 8);
 	PUT(&p, 3, 9, 1, 2, 16, 1);
 	sequence(&p, UINT64_MAX, 8, 20);
 	tap_ok(t, line_at(&p, 0x1000) == 10 && line_at(&p, 0x1010) == NONE && line_at(&p, 1 << 20) == NONE,
-		"a sequence that goes on in discarded code does not reach there");
+		"a sequence that continues in discarded code ends before it");
 }
 
 /* --- opcodes --- */
@@ -204,11 +208,11 @@ static void test_opcodes(struct tap *t)
 	PUT(&p, 13, 0x81, 1, 2, 14, 1, 2, 0x83, 3, 15, 16, 9); /* two operands, three, none, one */
 	PUT(&p, 0, 5, 0x80, 1, 2, 3, 4, 0, 0, 0, 2, 4, 7);
 	PUT(&p, 10, 11, 12, 5, 6, 7, 3, 4, 1, 2, 4, 0, 1, 1);
-	tap_eq_u64(t, line_at(&p, 0x1000), 5, "opcodes that are not known are stepped over");
+	tap_eq_u64(t, line_at(&p, 0x1000), 5, "unknown opcodes are skipped");
 	for (uint8_t size = 1; size <= 8; size++) {
 		p = usual(3, 13);
 		sequence(&p, 0x40, size, 7);
-		tap_ok(t, line_at(&p, 0x50) == 8, "an address of %u bytes is understood", size);
+		tap_ok(t, line_at(&p, 0x50) == 8, "an address of %u bytes is read", size);
 	}
 	p = usual(4, 13);
 	set_address(&p, 0x1000, 8);
@@ -216,18 +220,18 @@ static void test_opcodes(struct tap *t)
 	tap_ok(t,
 		line_at(&p, 0x1013) == 1 && line_at(&p, 0x1014) == 2 && line_at(&p, 0x1014 + 0x1233) == 2 &&
 			line_at(&p, 0x1014 + 0x1234) == 3,
-		"constant and fixed advances");
+		"constant and fixed advances are applied");
 	p = usual(4, 13);
 	set_address(&p, 0x1000, 8);
 	PUT(&p, 3, 20, 1, 13 + 12 * 3, 13 + 12 * 2 + 11, 13 + 4, 2, 1, 0, 1, 1); /* +3 -3, +2 +8, +0 +1 */
 	tap_ok(t,
 		line_at(&p, 0x1002) == 21 && line_at(&p, 0x1003) == 18 && line_at(&p, 0x1004) == 18 &&
 			line_at(&p, 0x1005) == 27,
-		"special opcodes advance both");
+		"special opcodes advance address and line");
 	p = usual(4, 10);
 	set_address(&p, 0x1000, 8);
 	PUT(&p, 10 + 3 + 12 * 2, 2, 4, 0, 1, 1);
-	tap_eq_u64(t, line_at(&p, 0x1002), 1, "with a lower opcode base there are more of them");
+	tap_eq_u64(t, line_at(&p, 0x1002), 1, "a lower opcode base gives more special opcodes");
 }
 
 /* Instructions of 16 bytes with three operations each, as on Itanium. */
@@ -240,15 +244,15 @@ static void test_vliw(struct tap *t)
 	PUT(&p, 0, 0, 0, 0);
 	end_heading(&p);
 	set_address(&p, 0x1000, 8);
-	PUT(&p, 1); /* line 1 at 0x1000, 0 */
-	PUT(&p, 13 + 4 + 12 * 2); /* two on: line 2 at 0x1000, 2 */
-	PUT(&p, 13 + 4 + 12 * 2); /* two on: line 3 at 0x1010, 1 */
-	PUT(&p, 2, 7, 3, 1, 1); /* seven on: line 4 at 0x1030, 2 */
+	PUT(&p, 1); /* line 1 at 0x1000, operation 0 */
+	PUT(&p, 13 + 4 + 12 * 2); /* + 2: line 2 at 0x1000, operation 2 */
+	PUT(&p, 13 + 4 + 12 * 2); /* + 2: line 3 at 0x1010, operation 1 */
+	PUT(&p, 2, 7, 3, 1, 1); /* + 7: line 4 at 0x1030, operation 2 */
 	PUT(&p, 2, 1, 0, 1, 1);
 	tap_ok(t,
 		line_at(&p, 0x1000) == 2 && line_at(&p, 0x1010) == 3 && line_at(&p, 0x102f) == 3 &&
 			line_at(&p, 0x1030) == 4 && line_at(&p, 0x103f) == 4 && line_at(&p, 0x1040) == NONE,
-		"operations of one instruction are counted");
+		"operations inside an instruction are counted");
 }
 
 static void test_broken(struct tap *t)
@@ -259,18 +263,18 @@ static void test_broken(struct tap *t)
 	sequence(&p, 0x1000, 8, 10);
 	PUT(&p, 0, 20, 2, 1);
 	tap_ok(t, line_with(finish(&p), &usual_opts, 0x1000, &rc) == 10 && rc == -EINVAL,
-		"where a program breaks off, what came before is kept");
+		"the rows before a truncated opcode are kept");
 	p = usual(4, 13);
 	sequence(&p, 0x1000, 8, 10);
 	finish(&p);
-	p.b[2] = 1; /* 64 KB more than there are */
+	p.b[2] = 1; /* claims 64 KB more than there are */
 	tap_ok(t, line_with(&p, &usual_opts, 0x1000, &rc) == 10 && rc == -EINVAL,
-		"where its section ends too");
+		"the rows of a program that claims to be longer than its section are kept");
 	p = usual(4, 13);
 	sequence(&p, 0x1000, 8, 10);
 	set_address(&p, 0x2000, 9);
 	tap_ok(t, line_with(finish(&p), &usual_opts, 0x1010, &rc) == 11 && rc == -EINVAL,
-		"an address of nine bytes makes no sense");
+		"the rows before an address of nine bytes, which is an error, are kept");
 }
 
 /* --- files --- */
@@ -304,25 +308,25 @@ static void test_old_files(struct tap *t)
 	PUT(&p, 0, 8, 3, 'n', '.', 'h', 0, 2, 0, 0, 4, 7);
 	sequence(&p, 0x1000, 8, 10);
 	open_with(&x, finish(&p), &usual_opts);
-	file_is(t, &x, 0, "/comp/unit.c", "file 0 is the unit's own");
-	file_is(t, &x, 1, "/comp/a.h", "directory 0 is the unit's");
-	file_is(t, &x, 2, "/comp/inc/a.h", "relative directories count from it");
-	file_is(t, &x, 3, "/usr/include/a.h", "absolute ones do not");
+	file_is(t, &x, 0, "/comp/unit.c", "file 0 is the source file of the unit");
+	file_is(t, &x, 1, "/comp/a.h", "directory 0 is the directory of the unit");
+	file_is(t, &x, 2, "/comp/inc/a.h", "a relative directory is relative to the unit's directory");
+	file_is(t, &x, 3, "/usr/include/a.h", "an absolute directory is kept");
 	file_is(t, &x, 4, "/comp/slash/a.h", "no slash is doubled");
-	file_is(t, &x, 5, NULL, "a directory that does not exist gives no path");
-	file_is(t, &x, 6, "/abs/b.h", "an absolute name stays");
-	file_is(t, &x, 7, NULL, "a file that does not exist");
+	file_is(t, &x, 5, NULL, "a file in an unknown directory has no path");
+	file_is(t, &x, 6, "/abs/b.h", "an absolute file name is kept");
+	file_is(t, &x, 7, NULL, "an unknown file has no path");
 	tap_ok(t, x.l && dwarf_line_run(x.l, &at, 1, &row, NULL) == 0 && row.file == 7,
-		"a program defines a file");
-	file_is(t, &x, 7, "/usr/include/n.h", "and there it is");
+		"a program can define a file");
+	file_is(t, &x, 7, "/usr/include/n.h", "a file that the program defined has a path");
 	tap_ok(t, x.l && dwarf_line_run(x.l, &at, 1, &row, NULL) == 0 && row.file == 7,
-		"run again it defines it again");
-	file_is(t, &x, 7, "/usr/include/n.h", "under the same number");
-	file_is(t, &x, 8, NULL, "and no other");
+		"a second run gives the defined file the same number");
+	file_is(t, &x, 7, "/usr/include/n.h", "the defined file has the same path after a second run");
+	file_is(t, &x, 8, NULL, "a second run adds no other file");
 	shut(&x);
 	open_with(&x, &p, &(struct dwarf_line_opts){ .addr_size = 8 });
-	file_is(t, &x, 0, NULL, "without a name of the unit there is no file 0");
-	file_is(t, &x, 2, "inc/a.h", "without a directory of the unit, paths stay relative");
+	file_is(t, &x, 0, NULL, "without the unit's name file 0 has no path");
+	file_is(t, &x, 2, "inc/a.h", "without the unit's directory paths stay relative");
 	shut(&x);
 }
 
@@ -332,7 +336,7 @@ static void test_new_files(struct tap *t)
 	struct table x;
 
 	PUT(&p, 1, 1, 0x1f, 3, 0, 0, 0, 0, 6, 0, 0, 0, 10, 0, 0, 0); /* "/comp", "rel", "/abs" by line_strp */
-	/* path, directory, MD5, size, a block and a number of someone's own */
+	/* path, directory, MD5, size, and a vendor's own block and number */
 	PUT(&p, 6, 1, 0x1f, 2, 0x0b, 5, 0x1e, 4, 0x0f, 0x81, 0x40, 0x09, 0x82, 0x40, 0x06, 4);
 	for (uint8_t i = 0; i < 4; i++) {
 		PUT(&p, 15, 0, 0, 0, i);
@@ -343,15 +347,15 @@ static void test_new_files(struct tap *t)
 	end_heading(&p);
 	open_with(&x, finish(&p), &usual_opts);
 	file_is(t, &x, 0, "/comp/n.c", "files are numbered from 0");
-	file_is(t, &x, 1, "/comp/rel/n.c", "a relative directory counts from the unit's");
-	file_is(t, &x, 2, "/abs/n.c", "an absolute one does not");
-	file_is(t, &x, 3, NULL, "a directory that does not exist gives no path");
-	file_is(t, &x, 4, NULL, "nor does a file");
+	file_is(t, &x, 1, "/comp/rel/n.c", "a relative directory is relative to the unit's directory");
+	file_is(t, &x, 2, "/abs/n.c", "an absolute directory is kept");
+	file_is(t, &x, 3, NULL, "a file in an unknown directory has no path");
+	file_is(t, &x, 4, NULL, "an unknown file has no path");
 	shut(&x);
 	p.b[p.n - 4 * 30 + 0] = 200;
 	open_with(&x, &p, &usual_opts);
-	file_is(t, &x, 0, NULL, "a name outside its section is out of reach");
-	file_is(t, &x, 1, "/comp/rel/n.c", "and costs nothing else");
+	file_is(t, &x, 0, NULL, "a file whose name is outside its section has no path");
+	file_is(t, &x, 1, "/comp/rel/n.c", "a file with a bad name does not affect the others");
 	shut(&x);
 }
 
@@ -372,29 +376,29 @@ static void test_absurd(struct tap *t)
 	struct prog p = begin(5, 1, 1, 13);
 
 	PUT(&p, 1, 1, 0x77, 1, 1, 1, 1, 1, 1, 1);
-	tap_ok(t, refused(&p), "a form that is not known is refused");
+	tap_ok(t, refused(&p), "an unknown form is refused");
 	p = begin(5, 1, 1, 13);
 	PUT(&p, 1, 1, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0);
-	tap_ok(t, refused(&p), "more directories than there are bytes");
+	tap_ok(t, refused(&p), "more directories than bytes are refused");
 	p = begin(5, 1, 1, 13);
 	PUT(&p, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0);
-	tap_ok(t, refused(&p), "directories of no bytes");
+	tap_ok(t, refused(&p), "directories of zero bytes are refused");
 	p = begin(5, 1, 1, 13);
 	PUT(&p, 1, 1, 9, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0);
-	tap_ok(t, refused(&p), "a block that is longer than everything");
+	tap_ok(t, refused(&p), "a block longer than the program is refused");
 	p = begin(4, 1, 1, 13);
 	put_str(&p, "no end");
-	tap_ok(t, refused(&p), "a table that does not end");
+	tap_ok(t, refused(&p), "a table without an end is refused");
 	p = begin(4, 1, 1, 13);
 	p.b[p.n - 14] = 0;
 	PUT(&p, 0, 0);
-	tap_ok(t, refused(&p), "a line range of 0");
+	tap_ok(t, refused(&p), "a line range of 0 is refused");
 	p = begin(6, 1, 1, 13);
 	PUT(&p, 0, 0, 0, 0);
-	tap_ok(t, refused(&p), "a version of the future");
+	tap_ok(t, refused(&p), "version 6 is refused");
 	p = begin(1, 1, 1, 13);
 	PUT(&p, 0, 0, 0, 0);
-	tap_ok(t, refused(&p), "and of the past");
+	tap_ok(t, refused(&p), "version 1 is refused");
 }
 
 static void use(const struct prog *p)
@@ -414,7 +418,7 @@ static void use(const struct prog *p)
 	shut(&x);
 }
 
-/* The piece that is read ends where the bytes do, which the sanitizers of SAN=1 watch. */
+/* The piece that is read ends at the end of the bytes; the sanitizers of SAN=1 detect a read past it. */
 static void test_damage(struct tap *t, uint16_t version)
 {
 	static const uint8_t values[] = { 0, 1, 0x0d, 0x7f, 0x80, 0xff };
@@ -440,8 +444,8 @@ static void test_damage(struct tap *t, uint16_t version)
 			cut.b[i] = values[k];
 			use(&cut);
 		}
-	tap_ok(t, line_at(&p, 0x1000) == 10, "version %u: cut anywhere, any byte changed: nothing breaks",
-		version);
+	tap_ok(t, line_at(&p, 0x1000) == 10,
+		"version %u: a program cut anywhere, or with any byte changed, does no harm", version);
 }
 
 int main(void)

@@ -24,7 +24,7 @@ PRINTF_LIKE(1, 2) static int sh(const char *fmt, ...)
 	return system(all);
 }
 
-/* A program whose strings fill several blocks, one of them longer than two. */
+/* Build a program whose strings fill several blocks; one string is longer than two blocks. */
 static bool make_program(void)
 {
 	char path[128];
@@ -55,7 +55,7 @@ static struct elffile *open_elf(const char *name)
 	return f;
 }
 
-/* Every section of B reads as that of A, in pieces of STEP bytes. */
+/* Do all sections of A and B read the same, in pieces of STEP bytes? */
 static bool same(struct dwarf_sections *a, struct dwarf_sections *b, uint64_t step)
 {
 	struct dwarf_piece p = { 0 }, q = { 0 };
@@ -88,7 +88,7 @@ static bool same_file(struct dwarf_sections *a, const char *name)
 	return ok;
 }
 
-/* Of all offsets, against the section read whole. */
+/* Does the string at every offset agree with the section read as a whole? */
 static bool strings_agree(struct dwarf_sections *s, enum dwarf_section_id id)
 {
 	struct dwarf_piece p = { 0 };
@@ -111,19 +111,20 @@ static void test_plain(struct tap *t, struct dwarf_sections *s)
 	uint64_t size = dwarf_sections_size(s, DWARF_SECTION_INFO);
 
 	tap_ok(t, size > 10000 && dwarf_sections_size(s, DWARF_SECTION_TYPES) == 0,
-		"sections have their size, absent ones none");
+		"sections have their size, absent ones have size 0");
 	tap_ok(t,
 		dwarf_sections_read(s, DWARF_SECTION_INFO, size, 1, &p, &e) == -EINVAL &&
 			strstr(e.msg, ".debug_info"),
-		"reading at the end is refused and names the section: %s", e.msg);
+		"reading at the end of a section is refused, and the error names it: %s", e.msg);
 	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, UINT64_MAX, UINT64_MAX, &p, NULL) == -EINVAL,
-		"far outside too");
+		"reading far outside a section is refused");
 	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_TYPES, 0, 1, &p, NULL) == -EINVAL,
-		"and where no section is");
+		"reading an absent section is refused");
 	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, size - 3, 100, &p, NULL) == 0 && p.len == 3,
-		"a piece ends where the section does");
-	tap_ok(t, strings_agree(s, DWARF_SECTION_STR), "a string is read from any offset, across blocks too");
-	tap_ok(t, !dwarf_sections_string(s, DWARF_SECTION_TYPES, 0), "an absent section holds no string");
+		"a piece ends at the end of its section");
+	tap_ok(t, strings_agree(s, DWARF_SECTION_STR),
+		"a string is read from any offset, even across blocks");
+	tap_ok(t, !dwarf_sections_string(s, DWARF_SECTION_TYPES, 0), "an absent section has no strings");
 	dwarf_piece_free(&p);
 }
 
@@ -131,7 +132,7 @@ static void test_packed(struct tap *t, struct dwarf_sections *s)
 {
 	static const char *const how[][2] = {
 		{ "zlib", "objcopy --compress-debug-sections=zlib plain zlib" },
-		{ "the older zlib", "objcopy --compress-debug-sections=zlib-gnu plain z" },
+		{ "the older zlib format", "objcopy --compress-debug-sections=zlib-gnu plain z" },
 		{ "zstd", "objcopy --compress-debug-sections=zstd plain zstd"
 			  " || llvm-objcopy-19 --compress-debug-sections=zstd plain zstd" },
 	};
@@ -139,10 +140,10 @@ static void test_packed(struct tap *t, struct dwarf_sections *s)
 
 	for (size_t i = 0; i < ARRAY_LEN(how); i++) {
 		if (sh("%s", how[i][1]) != 0)
-			tap_skip(t, how[i][0], "no objcopy here makes it");
+			tap_skip(t, how[i][0], "no objcopy that supports it");
 		else
-			tap_ok(t, same_file(s, file[i]), "sections compressed with %s read as the plain ones",
-				how[i][0]);
+			tap_ok(t, same_file(s, file[i]),
+				"sections compressed with %s read the same as uncompressed ones", how[i][0]);
 	}
 }
 
@@ -154,19 +155,19 @@ static void test_limit(struct tap *t, const char *name)
 	struct err e = { 0 }, again = { 0 };
 
 	if (!f) {
-		tap_skip(t, "a limit", "no %s here", name);
+		tap_skip(t, "the limit on memory", "no file %s", name);
 		return;
 	}
 	dwarf_sections_open(f, false, 20000, &s, NULL);
 	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &e) == -E2BIG,
-		"%s: the limit holds: %s", name, e.msg);
+		"%s: a section above the limit is refused: %s", name, e.msg);
 	tap_ok(t, dwarf_sections_size(s, DWARF_SECTION_INFO) > 0,
-		"%s: what cannot be unpacked is still there", name);
+		"%s: a section that cannot be unpacked has a size", name);
 	tap_ok(t,
 		dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 10, &p, &again) == -E2BIG &&
 			strcmp(e.msg, again.msg) == 0,
-		"%s: and the same is reported again", name);
-	tap_ok(t, dwarf_sections_bytes(s) <= 20000, "%s: no more than the limit is held", name);
+		"%s: reading a refused section again reports the same error", name);
+	tap_ok(t, dwarf_sections_bytes(s) <= 20000, "%s: memory stays within the limit", name);
 	dwarf_piece_free(&p);
 	dwarf_sections_close(s);
 	elffile_close(f);
@@ -180,7 +181,8 @@ static void test_string_limit(struct tap *t, const struct elffile *f)
 	dwarf_sections_open(f, false, 50000, &s, NULL);
 	for (uint64_t at = 0; at < dwarf_sections_size(s, DWARF_SECTION_STR); at += 4000)
 		*(dwarf_sections_string(s, DWARF_SECTION_STR, at) ? &got : &refused) += 1;
-	tap_ok(t, got && refused && dwarf_sections_bytes(s) <= 50000, "strings are kept within the limit");
+	tap_ok(t, got && refused && dwarf_sections_bytes(s) <= 50000,
+		"the memory of strings stays within the limit");
 	dwarf_sections_close(s);
 }
 
@@ -195,14 +197,14 @@ static void test_shrinks(struct tap *t)
 	dwarf_sections_open(f, false, MAX_BYTES, &s, NULL);
 	sh("truncate -s 4096 short");
 	tap_ok(t, dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 100, &p, NULL) == -EIO,
-		"a file that shrinks gives an error");
-	tap_ok(t, !dwarf_sections_string(s, DWARF_SECTION_STR, 5), "and no string");
+		"reading a file that was truncated is an error");
+	tap_ok(t, !dwarf_sections_string(s, DWARF_SECTION_STR, 5), "a file that was truncated has no string");
 	dwarf_piece_free(&p);
 	dwarf_sections_close(s);
 	elffile_close(f);
 }
 
-/* All of it, whatever it says. */
+/* Read all sections of an image that may be damaged. */
 static void use(const uint8_t *bytes, size_t len, bool dwo)
 {
 	struct elffile *f = NULL;
@@ -221,7 +223,7 @@ static void use(const uint8_t *bytes, size_t len, bool dwo)
 	elffile_close(f);
 }
 
-/* Cut at every seventh byte, and every byte changed. */
+/* Cut the file at every seventh byte, and change every byte. */
 static void test_damage(struct tap *t, const char *name)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0xff };
@@ -231,7 +233,7 @@ static void test_damage(struct tap *t, const char *name)
 	size_t len = 0;
 
 	if (!f) {
-		tap_skip(t, "damage", "no %s here", name);
+		tap_skip(t, "a damaged file", "no file %s", name);
 		return;
 	}
 	whole.size = f->size;
@@ -252,13 +254,14 @@ static void test_damage(struct tap *t, const char *name)
 			use(bytes, len, k & 1);
 			bytes[i] = was;
 		}
-	tap_ok(t, bytes && len > 1000, "%s: cut anywhere, any byte changed: read within its bounds", name);
+	tap_ok(t, bytes && len > 1000, "%s: cut anywhere, or with any byte changed, it is read in bounds",
+		name);
 	free(bytes);
 }
 
 static void test_claims(struct tap *t)
 {
-	/* an Elf64_Chdr that claims 1 GB, and a few bytes */
+	/* an Elf64_Chdr that claims 1 GB, and a few bytes of data */
 	uint8_t packed[64] = { 0 };
 	struct elffile_section secs[2] = { { .name = 11, .type = SHT_STRTAB, .size = 12 },
 		{ .type = SHT_PROGBITS, .flags = SHF_COMPRESSED, .offset = 16, .size = 48 } };
@@ -279,8 +282,9 @@ static void test_claims(struct tap *t)
 		memcpy(image + 16, packed, 48);
 		dwarf_sections_open(&f, false, UINT64_MAX, &s, NULL);
 		rc = dwarf_sections_read(s, DWARF_SECTION_INFO, 0, 1, &p, &e);
-		tap_ok(t, rc == (type == 3 ? -EOPNOTSUPP : -EINVAL), "way %d of packing: %s", type, e.msg);
-		tap_ok(t, dwarf_sections_bytes(s) == 0, "nothing is held for it");
+		tap_ok(t, rc == (type == 3 ? -EOPNOTSUPP : -EINVAL),
+			"compression type %d: a section that claims too much is refused: %s", type, e.msg);
+		tap_ok(t, dwarf_sections_bytes(s) == 0, "no memory is kept for a refused section");
 		dwarf_sections_close(s);
 	}
 	dwarf_piece_free(&p);

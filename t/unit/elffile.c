@@ -28,9 +28,9 @@ static void test_kinds(struct tap *t, const char *dir)
 	unlink(fifo);
 	tap_ok(t, open_kind("/dev/zero") == -EINVAL, "a device is refused");
 	tap_ok(t, open_kind("/etc") == -EINVAL, "a directory is refused");
-	tap_ok(t, open_kind("/etc/passwd") == -EINVAL, "a text is not an ELF file");
-	tap_ok(t, open_kind("/nonexistent") == -ENOENT, "a missing file is said to be missing");
-	tap_ok(t, open_kind("/proc/self/exe") == 0, "this program is one");
+	tap_ok(t, open_kind("/etc/passwd") == -EINVAL, "a text file is refused");
+	tap_ok(t, open_kind("/nonexistent") == -ENOENT, "a missing file is -ENOENT");
+	tap_ok(t, open_kind("/proc/self/exe") == 0, "this program is an ELF file");
 }
 
 static void test_in_root(struct tap *t, const char *dir)
@@ -40,12 +40,15 @@ static void test_in_root(struct tap *t, const char *dir)
 	int fd = open(dir, O_PATH | O_DIRECTORY);
 
 	snprintf(link, sizeof(link), "%s/out", dir);
-	tap_ok(t, symlink("/proc/self/exe", link) == 0, "a link that leads outside is planted");
+	tap_ok(t, symlink("/proc/self/exe", link) == 0,
+		"an absolute link that leads outside the root is created");
 	tap_ok(t, elffile_open(fd, "/out", true, &f, NULL) < 0, "an absolute link cannot leave the root");
 	unlink(link);
-	tap_ok(t, symlink("../../../../../../../../proc/self/exe", link) == 0, "a relative one too");
-	tap_ok(t, elffile_open(fd, "/out", true, &f, NULL) < 0, "nor a relative one");
-	tap_ok(t, elffile_open(fd, "../../../../../../proc/self/exe", true, &f, NULL) < 0, "nor a path");
+	tap_ok(t, symlink("../../../../../../../../proc/self/exe", link) == 0,
+		"a relative link that leads outside the root is created");
+	tap_ok(t, elffile_open(fd, "/out", true, &f, NULL) < 0, "a relative link cannot leave the root");
+	tap_ok(t, elffile_open(fd, "../../../../../../proc/self/exe", true, &f, NULL) < 0,
+		"a path with .. cannot leave the root");
 	unlink(link);
 	close(fd);
 }
@@ -57,14 +60,17 @@ static void test_vaddr(struct tap *t)
 	struct elffile f = { .fd = -1, .loads = loads, .n_loads = 3 };
 	uint64_t v = 0;
 
-	tap_ok(t, elffile_vaddr(&f, 0x950, &v) && v == 0x401950, "an offset is counted from its own load");
-	tap_ok(t, elffile_vaddr(&f, 0x8ff, &v) && v == 0x4008ff, "one byte before it from the one before");
-	tap_ok(t, elffile_vaddr(&f, 0xe00, &v) && v == 0x401e00, "the rest of the page belongs to the code");
-	tap_ok(t, !elffile_vaddr(&f, 0x2000, &v), "a load without bytes in the file holds none");
-	tap_ok(t, !elffile_vaddr(&f, UINT64_MAX, &v), "nor is there one at the end of the world");
+	tap_ok(t, elffile_vaddr(&f, 0x950, &v) && v == 0x401950,
+		"an offset is converted by the load that contains it");
+	tap_ok(t, elffile_vaddr(&f, 0x8ff, &v) && v == 0x4008ff,
+		"an offset before a load is converted by the load before it");
+	tap_ok(t, elffile_vaddr(&f, 0xe00, &v) && v == 0x401e00,
+		"an offset in the rest of a load's page is converted by that load");
+	tap_ok(t, !elffile_vaddr(&f, 0x2000, &v), "a load without bytes in the file contains no offset");
+	tap_ok(t, !elffile_vaddr(&f, UINT64_MAX, &v), "the largest offset is in no load");
 }
 
-/* LEN bytes that end where no page follows: reading one more is a fault. */
+/* A copy of LEN bytes that ends before an inaccessible page, so that a read past its end faults. */
 static uint8_t *before_hole(const void *from, size_t len)
 {
 	size_t room = (len + 4095) & ~(size_t)4095;
@@ -126,7 +132,7 @@ static void test_damage(struct tap *t)
 	const uint8_t *elf = small_elf(&len);
 
 	if (!elf) {
-		tap_skip(t, "damaged files", "no vdso here");
+		tap_skip(t, "damaged files", "this process has no vdso");
 		return;
 	}
 	for (size_t cut = 0; cut < len; cut += cut < 1024 ? 1 : 61) {
@@ -143,14 +149,14 @@ static void test_damage(struct tap *t)
 
 		for (size_t k = 0; k < sizeof(values); k++) {
 			p[i] = values[k];
-			/* the tables and headers; code in between says nothing */
+			/* only the headers and tables: the code between them is not read */
 			if (i < 4096 || i > len - 4096)
 				use(p, len);
 		}
 		p[i] = was;
 	}
 	drop(p, len);
-	tap_ok(t, true, "a file with any byte changed too");
+	tap_ok(t, true, "a file with any byte changed is read within its bounds");
 }
 
 int main(void)

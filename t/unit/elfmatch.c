@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/symbols.h: it answers as elf/symbols.h does, over tables made at random
- * and those of real files. With --time it compares the CPU time of both, for N
- * random addresses of a file's code:
+ * Tests of elfmatch_*() of elf/symbols.h: the results are those of the index,
+ * elfsym_*(), for random tables and for those of real files. With --time it
+ * compares the CPU time of both, for N random addresses of a file's code:
  *
  *   elfmatch --time ELF N
  */
@@ -17,9 +17,9 @@
 
 #define TEXT 0x1000
 #define TEXT_SIZE 0x200
-#define SYMS 200 /* of a table; at most a quarter as many addresses are matched in one pass */
+#define SYMS 200 /* in a table; one pass matches at most a quarter as many addresses */
 
-/* A file in memory: two executable sections that follow each other, and a symbol table. */
+/* A file in memory: two adjacent executable sections, .symtab and .dynsym. */
 struct image {
 	Elf64_Ehdr eh;
 	Elf64_Shdr sh[6];
@@ -65,7 +65,7 @@ static void set_table(size_t k, size_t n)
 		.sh_entsize = sizeof(Elf64_Sym) };
 }
 
-/* Names are "s0", "s1" ..., three in a hundred of them empty if HOLES says so. */
+/* Names are "s1", "s2" ..., with HOLES about 3% of them empty. */
 static void random_table(size_t k, size_t n, uint64_t size_max, bool holes)
 {
 	static const unsigned char types[] = { STT_FUNC, STT_FUNC, STT_NOTYPE, STT_GNU_IFUNC, STT_OBJECT };
@@ -96,7 +96,7 @@ static bool same(const struct elfsym *s, uint64_t vaddr, const struct elfmatch_h
 	       h->dynamic == want.dynamic && strcmp(h->name, want.name) == 0;
 }
 
-/* How many of VADDRS are answered otherwise than by the index; all of them where one fails. */
+/* The number of differences from the index for VADDRS; N + 1 if either one fails. */
 static size_t differences(const struct elffile *f, const uint64_t *vaddrs, size_t n)
 {
 	struct elfmatch *m = NULL;
@@ -153,7 +153,7 @@ static void test_random(
 	tap_eq_u64(t, wrong, 0, name);
 }
 
-/* All symbols cover all addresses. */
+/* Tables that are made to be slow or malformed. */
 static void test_hostile(struct tap *t)
 {
 	uint64_t all[2 * TEXT_SIZE];
@@ -172,20 +172,22 @@ static void test_hostile(struct tap *t)
 			.st_size = TEXT_SIZE - i };
 	memset(img.strings, 'n', sizeof(img.strings) - 1);
 	set_table(0, SYMS);
-	tap_eq_u64(
-		t, image_differences(all, SYMS / 4), 0, "symbols that are nested without end are answered");
+	tap_eq_u64(t, image_differences(all, SYMS / 4), 0,
+		"symbols that all overlap give the results of the index");
 	memset(img.strings, 'n', sizeof(img.strings));
-	tap_eq_u64(t, image_differences(all + 30, 1), 0, "so is a name that has no end");
+	tap_eq_u64(t, image_differences(all + 30, 1), 0,
+		"names without a terminating NUL give the results of the index");
 	for (size_t i = 1; i < SYMS; i++)
 		img.syms[0][i].st_value = TEXT + i, img.syms[0][i].st_size = 1;
-	tap_eq_u64(t, image_differences(all, SYMS / 4), 0, "so are many names that have no end");
+	tap_eq_u64(t, image_differences(all, SYMS / 4), 0,
+		"many names without a terminating NUL give the results of the index");
 	start_image();
 	set_table(0, 10);
 	img.sh[4].sh_offset = UINT64_MAX - 8;
 	tap_ok(t,
 		elffile_image(&img, sizeof(img), &f, NULL) == 0 &&
 			elfmatch_run(f, all, 1, &m, &e) == -EINVAL && !m && strstr(e.msg, ".symtab"),
-		"a table outside the file is an error that names it");
+		"a symbol table outside the file is an error that names it");
 	elffile_close(f);
 	f = NULL;
 	start_image();
@@ -194,7 +196,7 @@ static void test_hostile(struct tap *t)
 	tap_ok(t,
 		elffile_image(&img, sizeof(img), &f, NULL) == 0 &&
 			elfmatch_run(f, all, 1, &m, &e) == -EINVAL && !m,
-		"so is a string table");
+		"a string table outside the file is an error");
 	elffile_close(f);
 	f = NULL;
 	start_image();
@@ -203,16 +205,17 @@ static void test_hostile(struct tap *t)
 	tap_ok(t,
 		elffile_image(&img, sizeof(img), &f, NULL) == 0 &&
 			elfmatch_run(f, all, 1, &m, &e) == -EINVAL && !m && strstr(e.msg, "compressed"),
-		"names that are compressed are an error, and no names");
+		"a compressed string table is an error");
 	elffile_close(f);
 	start_image();
-	tap_eq_u64(t, image_differences(all, 5), 0, "a file without symbols has none");
+	tap_eq_u64(t, image_differences(all, 5), 0,
+		"a file without symbol tables gives the results of the index");
 	start_image();
 	set_table(0, 10);
-	tap_eq_u64(t, image_differences(all, 0), 0, "no addresses have no answers");
+	tap_eq_u64(t, image_differences(all, 0), 0, "an empty list of addresses is valid");
 }
 
-/* As the index, or refused by both. */
+/* Both give the same results, or both refuse the file. */
 static bool damaged_agrees(size_t len, const uint64_t *vaddrs, size_t n)
 {
 	struct elffile *f = NULL;
@@ -244,14 +247,14 @@ static void test_damaged(struct tap *t)
 	random_table(0, 40, 30, false);
 	for (size_t len = 0; len < sizeof(img); len += len < head ? 1 : 97)
 		wrong += !damaged_agrees(len, all + 5, 8);
-	tap_eq_u64(
-		t, wrong, 0, "a file that is cut anywhere is answered as by the index, or refused by both");
+	tap_eq_u64(t, wrong, 0, "a file cut anywhere gives the results of the index, or both refuse it");
 	for (size_t bit = 0; bit < 8 * head; bit++) {
 		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		wrong += !damaged_agrees(sizeof(img), all + 5, 8);
 		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	tap_eq_u64(t, wrong, 0, "so is one with any bit changed");
+	tap_eq_u64(
+		t, wrong, 0, "a file with any bit changed gives the results of the index, or both refuse it");
 }
 
 static int by_value(const void *a, const void *b)
@@ -261,7 +264,7 @@ static int by_value(const void *a, const void *b)
 	return CMP(*x, *y);
 }
 
-/* N addresses of executable sections, ascending. */
+/* N random addresses in executable sections, ascending. */
 static uint64_t *random_addresses(const struct elffile *f, size_t n)
 {
 	uint64_t *p = calloc(n + 1, sizeof(*p)), code = 0;
@@ -294,7 +297,7 @@ static void test_file(struct tap *t, const char *path)
 	size_t wrong = 0;
 
 	if (elffile_open(AT_FDCWD, path, false, &f, NULL) != 0) {
-		tap_skip(t, path, "it is not here");
+		tap_skip(t, path, "no such file");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
@@ -303,7 +306,7 @@ static void test_file(struct tap *t, const char *path)
 		wrong += p ? differences(f, p, sizes[i]) : 1;
 		free(p);
 	}
-	tap_ok(t, wrong == 0, "one, some and many addresses of %s are answered as by the index", path);
+	tap_ok(t, wrong == 0, "one, some and many addresses of %s give the results of the index", path);
 	elffile_close(f);
 }
 
@@ -353,12 +356,14 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], "--time") == 0)
 		return time_both(argv[2], strtoull(argv[3], NULL, 10));
-	test_random(&t, "small functions are answered as by the index", true, false, 16, false);
-	test_random(&t, "so are functions that overlap", true, false, 300, false);
-	test_random(&t, "so are those of two tables", true, true, 40, false);
-	test_random(&t, "so are those of a stripped file", false, true, 20, false);
-	test_random(&t, "so are overlapping ones of a stripped file", false, true, 200, false);
-	test_random(&t, "so are tables with empty names", true, true, 40, true);
+	test_random(&t, "small functions give the results of the index", true, false, 16, false);
+	test_random(&t, "overlapping functions give the results of the index", true, false, 300, false);
+	test_random(
+		&t, "functions of .symtab and .dynsym give the results of the index", true, true, 40, false);
+	test_random(&t, "functions of a stripped file give the results of the index", false, true, 20, false);
+	test_random(&t, "overlapping functions of a stripped file give the results of the index", false, true,
+		200, false);
+	test_random(&t, "tables with empty names give the results of the index", true, true, 40, true);
 	test_hostile(&t);
 	test_damaged(&t);
 	test_file(&t, "/proc/self/exe");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/reloc.h. The whole against other programs is in t/tools/symbolize-kmod.t.
+ * Tests of elf/reloc.h. t/tools/symbolize-kmod.t compares the result with other programs.
  */
 #include "base/bytes.h"
 #include "base/tap.h"
@@ -46,22 +46,22 @@ static void test_good(struct tap *t)
 	tap_ok(t,
 		s[KMOD_TEXT].addr && s[KMOD_EXIT].addr > s[KMOD_TEXT].addr + KMOD_TEXT_SIZE &&
 			s[KMOD_TEXT].addr % 16 == 0 && s[KMOD_EXIT].addr % 16 == 0,
-		"its sections lie behind each other, aligned, and do not touch");
-	tap_ok(t, !s[KMOD_INFO].addr && !s[KMOD_SYMTAB].addr, "what is not loaded has no address");
+		"the module's sections are in order, aligned, and do not overlap or touch");
+	tap_ok(t, !s[KMOD_INFO].addr && !s[KMOD_SYMTAB].addr, "a section that is not loaded has no address");
 	tap_eq_u64(t, word(&r, 0), s[KMOD_TEXT].addr + 0x44,
-		"an address is its section's, its symbol's and the addend");
-	tap_eq_u64(
-		t, word(&r, 1), UINT64_C(0xffffffff00000005), "an offset of four bytes changes four bytes");
-	tap_eq_u64(t, word(&r, 2), s[KMOD_EXIT].addr - 1, "an addend may be negative");
-	tap_eq_u64(t, word(&r, 3), 0, "what the file does not define is nowhere");
+		"a relocated address is the sum of section, symbol and addend");
+	tap_eq_u64(t, word(&r, 1), UINT64_C(0xffffffff00000005),
+		"a relocation of four bytes changes four bytes");
+	tap_eq_u64(t, word(&r, 2), s[KMOD_EXIT].addr - 1, "the addend of a relocation may be negative");
+	tap_eq_u64(t, word(&r, 3), 0, "a relocation for an undefined symbol gives 0");
 	memcpy(&y, r.bytes + s[KMOD_SYMTAB].offset + KMOD_SECOND * sizeof(y), sizeof(y));
-	tap_eq_u64(t, y.st_value, s[KMOD_TEXT].addr + 0x40, "symbols have their addresses");
+	tap_eq_u64(t, y.st_value, s[KMOD_TEXT].addr + 0x40, "a symbol has its address");
 	memcpy(&y, r.bytes + s[KMOD_SYMTAB].offset + KMOD_EXTERN * sizeof(y), sizeof(y));
-	tap_eq_u64(t, y.st_value, 0, "but those that are elsewhere");
+	tap_eq_u64(t, y.st_value, 0, "an undefined symbol has address 0");
 	elfrel_close(&r);
 }
 
-/* M is refused with CODE, and the message has WORD. */
+/* Test that M is refused with CODE and a message that contains WORD_. */
 static void refused(struct tap *t, const struct kmod_image *m, uint64_t max, int code, const char *word_,
 	const char *name)
 {
@@ -83,48 +83,50 @@ static void test_refused(struct tap *t)
 	refused(t, &m, ROOM, -EOPNOTSUPP, "type 2", "a relocation of another kind is refused");
 	kmod_fill(&m);
 	m.rela[1].r_offset = sizeof(m.info) - 3;
-	refused(t, &m, ROOM, -EINVAL, "outside", "one that begins inside of its section and ends outside");
+	refused(t, &m, ROOM, -EINVAL, "outside", "a relocation that ends outside its section is refused");
 	m.rela[1].r_offset = UINT64_MAX - 1;
-	refused(t, &m, ROOM, -EINVAL, "outside", "one at the end of all addresses");
+	refused(t, &m, ROOM, -EINVAL, "outside", "a relocation at the end of the address space is refused");
 	kmod_fill(&m);
 	m.rela[0].r_info = ELF64_R_INFO(KMOD_SYMBOLS, R_X86_64_64);
-	refused(t, &m, ROOM, -EINVAL, "symbol 8", "one of a symbol that is not there");
+	refused(t, &m, ROOM, -EINVAL, "symbol 8", "a relocation with a missing symbol is refused");
 	kmod_fill(&m);
 	m.syms[KMOD_SECOND].st_shndx = KMOD_SECTIONS;
-	refused(t, &m, ROOM, -EINVAL, "section 11", "one of a symbol whose section is not there");
+	refused(t, &m, ROOM, -EINVAL, "section 11",
+		"a relocation with a symbol in a missing section is refused");
 	kmod_fill(&m);
 	m.rela[1].r_addend = -1;
-	refused(t, &m, ROOM, -EINVAL, "fit", "one that does not fit");
+	refused(t, &m, ROOM, -EINVAL, "fit", "a relocation whose value does not fit is refused");
 	kmod_fill(&m);
 	m.sh[KMOD_RELA].sh_entsize = 0;
-	refused(t, &m, ROOM, -EINVAL, "malformed", "relocations of no size");
+	refused(t, &m, ROOM, -EINVAL, "malformed", "relocations with entry size 0 are refused");
 	kmod_fill(&m);
 	m.sh[KMOD_RELA].sh_link = KMOD_STR;
-	refused(t, &m, ROOM, -EINVAL, "malformed", "relocations by what is no symbol table");
+	refused(t, &m, ROOM, -EINVAL, "malformed",
+		"relocations linked to another section than a symbol table are refused");
 	kmod_fill(&m);
 	m.sh[KMOD_RELA].sh_size = UINT64_MAX - 23;
-	refused(t, &m, ROOM, -EINVAL, "outside", "more relocations than the file has bytes");
+	refused(t, &m, ROOM, -EINVAL, "outside", "relocations larger than the file are refused");
 	kmod_fill(&m);
 	m.sh[KMOD_RELA].sh_type = SHT_REL;
-	refused(t, &m, ROOM, -EOPNOTSUPP, "addends", "relocations without addends");
+	refused(t, &m, ROOM, -EOPNOTSUPP, "addends", "relocations without addends are refused");
 	kmod_fill(&m);
 	m.sh[KMOD_TEXT].sh_addralign = 24;
-	refused(t, &m, ROOM, -EINVAL, "alignment", "an alignment that is none");
+	refused(t, &m, ROOM, -EINVAL, "alignment", "an alignment that is not a power of two is refused");
 	m.sh[KMOD_TEXT].sh_addralign = UINT64_C(1) << 63;
-	refused(t, &m, ROOM, -EINVAL, "alignment", "and one beyond reason");
+	refused(t, &m, ROOM, -EINVAL, "alignment", "an alignment that is too large is refused");
 	kmod_fill(&m);
 	m.sh[KMOD_TEXT].sh_size = UINT64_MAX;
-	refused(t, &m, ROOM, -EINVAL, "size", "code of all the address space");
+	refused(t, &m, ROOM, -EINVAL, "size", "a code section as large as the address space is refused");
 	kmod_fill(&m);
 	m.sh[KMOD_INFO].sh_size = UINT64_MAX;
-	refused(t, &m, UINT64_MAX, -EINVAL, "outside", "debug information larger than the file");
+	refused(t, &m, UINT64_MAX, -EINVAL, "outside", "debug information larger than the file is refused");
 	kmod_fill(&m);
-	refused(t, &m, 100, -E2BIG, "100 bytes", "more than is allowed");
+	refused(t, &m, 100, -E2BIG, "100 bytes", "a module larger than the limit is refused");
 	m.eh.e_machine = EM_386;
-	refused(t, &m, ROOM, -EOPNOTSUPP, "machine", "another machine");
+	refused(t, &m, ROOM, -EOPNOTSUPP, "machine", "a module of another machine is refused");
 }
 
-/* Damage that the reader cannot know of: it may believe it, but nothing else. */
+/* Damaged modules: they may be accepted or refused, but must not crash the reader. */
 static void test_hostile(struct tap *t)
 {
 	const size_t size = sizeof(struct kmod_image);
@@ -141,14 +143,14 @@ static void test_hostile(struct tap *t)
 		elfrel_close(&r);
 		free(copy);
 	}
-	tap_eq_u64(t, cut, size, "a module that is cut anywhere is survived");
+	tap_eq_u64(t, cut, size, "a module cut anywhere does not crash the reader");
 	for (size_t bit = 0; bit < 8 * size; bit++, flipped++) {
 		kmod_fill(&m);
 		((uint8_t *)&m)[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		open_made(&m, size, ROOM, &r, NULL);
 		elfrel_close(&r);
 	}
-	tap_eq_u64(t, flipped, 8 * size, "and one with any bit changed");
+	tap_eq_u64(t, flipped, 8 * size, "a module with any bit changed does not crash the reader");
 }
 
 static void test_many_tables(struct tap *t)
@@ -160,7 +162,7 @@ static void test_many_tables(struct tap *t)
 	m.sh[KMOD_NOTE] = m.sh[KMOD_RELA];
 	m.rela[3] = (Elf64_Rela){ 24, ELF64_R_INFO(0, R_X86_64_64), 9 };
 	tap_ok(t, open_made(&m, sizeof(m), ROOM, &r, NULL) == 0 && word(&r, 3) == 9,
-		"a symbol of number 0 is nothing but the addend, however many tables say so");
+		"a relocation with symbol 0 gives its addend, even if two tables have it");
 	elfrel_close(&r);
 }
 

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* A file in memory: one executable section at 0x1000 of 0x1000 bytes, and a symbol table. */
+/* A file in memory: an executable section of 0x1000 bytes at 0x1000, and a symbol table. */
 struct image {
 	Elf64_Ehdr eh;
 	Elf64_Shdr sh[4];
@@ -88,8 +88,9 @@ static void test_not_loaded(struct tap *t)
 		.sh_entsize = sizeof(Elf64_Sym) };
 	if (!tap_ok(t, load(&s, NULL) == 0, "a table with a section that is not loaded is indexed"))
 		return;
-	is(t, s, 0x1100, "code", "a symbol of code that is loaded names it");
-	is(t, s, 0x1210, "none", "one of a section that is not loaded names no code, whatever that says");
+	is(t, s, 0x1100, "code", "a symbol in a loaded executable section names its code");
+	is(t, s, 0x1210, "none",
+		"a symbol in a section that is not loaded names no code, even if executable");
 	elfsym_free(s);
 }
 
@@ -112,22 +113,23 @@ static void test_rules(struct tap *t)
 	add("huge", STB_GLOBAL, STT_FUNC, 0x1f00, UINT64_MAX);
 	if (!tap_ok(t, load(&s, NULL) == 0, "a table is indexed"))
 		return;
-	is(t, s, 0x1000, "none", "before the first symbol there is none");
-	is(t, s, 0x1100, "local", "the first of the table wins a tie: the local one");
-	is(t, s, 0x1115, "local", "a label does not cut the function around it");
+	is(t, s, 0x1000, "none", "an address before the first symbol has none");
+	is(t, s, 0x1100, "local", "of equal symbols the first in the table, the local one, wins");
+	is(t, s, 0x1115, "local", "a label does not end the function around it");
 	is(t, s, 0x1125, "nested", "an inner function wins in its range");
-	is(t, s, 0x1130, "local", "and the outer one again behind it");
-	is(t, s, 0x113f, "local", "the last byte still belongs to a symbol");
-	is(t, s, 0x1140, "none", "the first byte behind it does not");
-	is(t, s, 0x1210, "sizeless", "a symbol without size goes on");
-	is(t, s, 0x13ff, "sizeless", "past data, to the next function");
-	is(t, s, 0x1405, "small", "the smaller of two at the same start");
-	is(t, s, 0x1415, "large", "the larger one behind it");
+	is(t, s, 0x1130, "local", "the outer function applies again after the inner one");
+	is(t, s, 0x113f, "local", "a symbol covers its last byte");
+	is(t, s, 0x1140, "none", "a symbol does not cover the byte after its last one");
+	is(t, s, 0x1210, "sizeless", "a symbol without a size covers the addresses after it");
+	is(t, s, 0x13ff, "sizeless", "a symbol without a size continues past data, up to the next function");
+	is(t, s, 0x1405, "small", "of two functions with the same start, the smaller one wins in its range");
+	is(t, s, 0x1415, "large",
+		"of two functions with the same start, the larger one applies after the smaller one");
 	is(t, s, 0x1505, "typed", "a function wins over an untyped symbol");
-	is(t, s, 0x1601, "ifunc", "indirect functions count");
-	is(t, s, 0x1fff, "huge", "an absurd size is cut to the section");
-	is(t, s, 0x2000, "none", "nothing is named behind the section");
-	is(t, s, UINT64_MAX, "none", "nor at the end of the address space");
+	is(t, s, 0x1601, "ifunc", "an indirect function is a function");
+	is(t, s, 0x1fff, "huge", "a size beyond the section is cut to the section");
+	is(t, s, 0x2000, "none", "an address after the section has no symbol");
+	is(t, s, UINT64_MAX, "none", "the end of the address space has no symbol");
 	elfsym_free(s);
 }
 
@@ -138,7 +140,7 @@ static void is_before(struct tap *t, const struct elfsym *s, uint64_t at, const 
 	uint64_t beyond = 0;
 
 	tap_eq_str(t, elfsym_before(s, at, &hit, &beyond) ? hit.name : "none", want, name);
-	tap_eq_u64(t, beyond, want_beyond, "... and how far behind it that is");
+	tap_eq_u64(t, beyond, want_beyond, "elfsym_before() gives the distance past the end of the function");
 }
 
 /* The symbols of test_before(), in a table of TYPE. */
@@ -162,16 +164,18 @@ static void test_before(struct tap *t)
 
 	if (!tap_ok(t, load_exported(SHT_DYNSYM, &s) == 0, "a stripped file's .dynsym is indexed"))
 		return;
-	is_before(t, s, 0x1100, "none", 0, "an address inside a function is no case for the one before");
-	is_before(t, s, 0x1080, "none", 0, "before the first function there is none");
-	is_before(t, s, 0x1140, "inner", 1, "behind two that end together the inner one is before");
-	is_before(t, s, 0x17ff, "inner", 0x6c0, "also far behind it");
-	is_before(t, s, 0x1fff, "late", 0x7f0, "and up to the end of the section");
-	is_before(t, s, 0x2000, "none", 0, "but not behind that");
+	is_before(t, s, 0x1100, "none", 0, "an address inside a function has no function before it");
+	is_before(t, s, 0x1080, "none", 0, "an address before the first function has no function before it");
+	is_before(t, s, 0x1140, "inner", 1,
+		"of two functions that end at the same address, the inner one is before");
+	is_before(t, s, 0x17ff, "inner", 0x6c0, "the function before an address may be far away");
+	is_before(t, s, 0x1fff, "late", 0x7f0, "the last function is before the last address of the section");
+	is_before(t, s, 0x2000, "none", 0, "an address after the section has no function before it");
 	elfsym_free(s);
 	s = NULL;
 	if (tap_ok(t, load_exported(SHT_SYMTAB, &s) == 0, "the same symbols in a .symtab are indexed"))
-		is_before(t, s, 0x1140, "none", 0, "which has all functions: what it does not cover is none");
+		is_before(t, s, 0x1140, "none", 0,
+			"in a file with a .symtab no address has a function before it");
 	elfsym_free(s);
 }
 
@@ -190,11 +194,11 @@ static void test_hostile(struct tap *t)
 		.st_shndx = 1,
 		.st_value = UINT64_MAX,
 		.st_size = UINT64_MAX };
-	tap_ok(t, load(&s, &e) == 0, "bad symbols do not spoil a table");
+	tap_ok(t, load(&s, &e) == 0, "a table with malformed symbols is indexed");
 	if (s) {
-		is(t, s, 0x1100, "good", "its good ones are there");
-		is(t, s, 0x1200, "none", "a name outside the string table is none");
-		is(t, s, UINT64_MAX, "none", "a symbol outside its section is none");
+		is(t, s, 0x1100, "good", "a valid symbol beside malformed ones is found");
+		is(t, s, 0x1200, "none", "a symbol whose name is outside the string table is dropped");
+		is(t, s, UINT64_MAX, "none", "a symbol outside its section is dropped");
 	}
 	elfsym_free(s);
 	s = NULL;
@@ -210,14 +214,15 @@ static void test_hostile(struct tap *t)
 	img.sh[2] = (Elf64_Shdr){
 		.sh_type = SHT_SYMTAB, .sh_link = 3, .sh_offset = 64, .sh_size = 24, .sh_entsize = 0
 	};
-	tap_ok(t, load(&s, &e) < 0 && !s, "entries of no size are an error");
+	tap_ok(t, load(&s, &e) < 0 && !s, "an entry size of 0 is an error");
 	start_image();
 	img.sh[2] = (Elf64_Shdr){ .sh_type = SHT_NOBITS };
-	tap_ok(t, load(&s, &e) == 0 && elfsym_ranges(s) == 0, "no table at all gives an empty index");
+	tap_ok(t, load(&s, &e) == 0 && elfsym_ranges(s) == 0,
+		"a file without a symbol table gives an empty index");
 	elfsym_free(s);
 }
 
-/* Ranges are ascending and what they say is what a search says. */
+/* Check that the ranges of this program ascend and agree with elfsym_find(). */
 static void test_real(struct tap *t)
 {
 	struct elffile *f = NULL;
@@ -239,7 +244,8 @@ static void test_real(struct tap *t)
 		before = start;
 	}
 	tap_ok(t, elfsym_ranges(s) > 50, "this program's own symbols are read");
-	tap_eq_u64(t, wrong, 0, "its ranges are disjoint, ascending, and agree with the search");
+	tap_eq_u64(
+		t, wrong, 0, "this program's ranges are disjoint, ascending, and agree with elfsym_find()");
 	elfsym_free(s);
 	elffile_close(f);
 }

@@ -6,7 +6,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* What came out, and a thread that is looked at every 10 ms. */
+/* A thread that is sampled, usually every 10 ms, and the sums of what the estimator handed out. */
 struct bench {
 	struct estimator w;
 	struct estimator_sample look;
@@ -48,8 +48,10 @@ static void begin(struct bench *b)
 	*b = (struct bench){ .sink = { b, on_done, on_delayed }, .look = { .has_account = true } };
 }
 
-/* MS later: it ran for RUN and was runnable for DELAY, made N voluntary switches, and waits at PLACE (0:
- * runs). */
+/*
+ * Sample the thread MS later: meanwhile it ran for RUN_NS, was runnable for
+ * DELAY_NS and made N voluntary switches. Now it waits at PLACE (0 = it runs).
+ */
 static void look(struct bench *b, uint64_t ms, uint64_t run_ns, uint64_t delay_ns, uint64_t n, uint32_t place)
 {
 	b->look.at_ns += ms * MS;
@@ -76,14 +78,14 @@ static void one_wait(struct tap *t)
 	look(&b, 1000, 0, 0, 0, 1);
 	for (int i = 0; i < 100; i++)
 		look(&b, 10, 0, 0, 0, 1);
-	tap_ok(t, b.waits == 0, "a wait that goes on is not handed out");
+	tap_ok(t, b.waits == 0, "an unfinished wait is not handed out");
 	finish(&b, true);
 	tap_ok(t,
 		b.waits == 1 && b.ns == 1000 * MS && b.open == 1 && b.initial == 1 && b.longest == 1000 * MS,
-		"a thread that waits from the first look to the last has one wait of that time, open and "
+		"a thread that waits from the first to the last sample has one wait, open and "
 		"initial");
 	tap_ok(t, b.sums.estimated_ns == 1000 * MS && b.sums.schedstat_ns == 1000 * MS,
-		"and both accounts agree");
+		"the samples and schedstat give the same time off the CPU");
 }
 
 static void two_places(struct tap *t)
@@ -96,11 +98,10 @@ static void two_places(struct tap *t)
 	look(&b, 10, 2 * MS, 0, 1, 2);
 	look(&b, 10, 0, 0, 0, 2);
 	finish(&b, false);
-	tap_ok(t, b.waits == 2 && b.ns == 28 * MS,
-		"two waits, and the run between them is no part of either");
+	tap_ok(t, b.waits == 2 && b.ns == 28 * MS, "the run between two waits is part of neither");
 	tap_ok(t, b.at_place[1] == 14 * MS && b.at_place[2] == 14 * MS,
-		"the time between the two looks belongs to both places, in equal shares");
-	tap_ok(t, b.open == 0 && b.initial == 1, "the first is initial, and none is open");
+		"the time between two samples goes to both places in equal shares");
+	tap_ok(t, b.open == 0 && b.initial == 1, "the first wait is initial, and none is open");
 }
 
 static void unseen_waits(struct tap *t)
@@ -111,18 +112,18 @@ static void unseen_waits(struct tap *t)
 	look(&b, 1000, 0, 0, 0, 1);
 	look(&b, 10, 2 * MS, 0, 4, 2);
 	finish(&b, true);
-	tap_ok(t, b.waits == 5 && b.ns == 8 * MS, "four switches between two looks are four waits more");
+	tap_ok(t, b.waits == 5 && b.ns == 8 * MS, "four switches between two samples are four more waits");
 	tap_ok(t, !b.unseen && b.at_place[1] + b.at_place[2] == 8 * MS,
-		"those that nobody saw count for the places before and after");
+		"waits that no sample saw go to the places before and after");
 	begin(&b);
 	look(&b, 1000, 0, 0, 0, 0);
 	for (int i = 0; i < 10; i++)
 		look(&b, 10, 2 * MS, 0, 1, 0);
 	finish(&b, true);
 	tap_ok(t, b.unseen == b.waits && b.waits == 10,
-		"a thread seen running at each look has waits at no place");
+		"a thread that runs at each sample has waits without a place");
 	tap_ok(t, b.unseen_ns + b.sums.unsettled_ns == 80 * MS && b.unseen_ns >= 60 * MS,
-		"their time is what the account says, but for what may be a lag");
+		"waits without a place have the time of schedstat, less a possible lag");
 }
 
 static void lagging(struct tap *t)
@@ -131,7 +132,7 @@ static void lagging(struct tap *t)
 
 	begin(&b);
 	look(&b, 1000, 0, 0, 0, 0);
-	/* runnable for 50 ms: the account tells when it is given a CPU */
+	/* runnable for 50 ms: the account has this only when the thread gets a CPU */
 	for (int i = 0; i < 5; i++) {
 		b.look.at_ns += 10 * MS;
 		b.look.same = true;
@@ -140,15 +141,16 @@ static void lagging(struct tap *t)
 	look(&b, 10, 8 * MS, 52 * MS, 0, 0);
 	finish(&b, true);
 	tap_ok(t, b.waits == 0 && b.ns == 0 && b.delayed_ns == 52 * MS,
-		"to be runnable without a CPU is no wait, however late the account says so");
-	tap_ok(t, b.sums.unsettled_ns == 0 && b.sums.schedstat_ns == 0, "and nothing is left over");
+		"being runnable without a CPU is not a wait, however late the account is");
+	tap_ok(t, b.sums.unsettled_ns == 0 && b.sums.schedstat_ns == 0,
+		"no time is left over after a late account");
 	begin(&b);
 	look(&b, 1000, 0, 0, 0, 1);
 	look(&b, 10, 0, 0, 0, 1);
-	/* woken up, but 5 ms of the 10 were for want of a CPU */
+	/* woken, but runnable without a CPU for 9 ms of the 10 */
 	look(&b, 10, 1 * MS, 9 * MS, 1, 1);
 	finish(&b, true);
-	tap_ok(t, b.ns == 10 * MS && b.waits == 2, "a delay is taken off the wait that it ended");
+	tap_ok(t, b.ns == 10 * MS && b.waits == 2, "a delay is subtracted from the wait that ended with it");
 }
 
 static void born(struct tap *t)
@@ -160,7 +162,7 @@ static void born(struct tap *t)
 	look(&b, 1000, 1 * MS, 1 * MS, 1, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 8 * MS && b.initial == 0,
-		"a new thread's first wait counts from its birth, less what it ran");
+		"a new thread's first wait counts from its start, less its run time and delay");
 }
 
 static void without_account(struct tap *t)
@@ -175,8 +177,10 @@ static void without_account(struct tap *t)
 	look(&b, 10, 0, 0, 0, 0);
 	look(&b, 10, 0, 0, 1, 2);
 	finish(&b, true);
-	tap_ok(t, b.ns == 20 * MS && b.waits == 3, "without schedstat what was seen at the looks counts");
-	tap_ok(t, b.sums.estimated_ns == 20 * MS && b.sums.schedstat_ns == 0, "and nothing checks it");
+	tap_ok(t, b.ns == 20 * MS && b.waits == 3,
+		"without schedstat the waits are estimated from what the samples saw");
+	tap_ok(t, b.sums.estimated_ns == 20 * MS && b.sums.schedstat_ns == 0,
+		"without schedstat the sum schedstat_ns is 0");
 }
 
 static void disturbed(struct tap *t)
@@ -203,10 +207,10 @@ static void disturbed(struct tap *t)
 	look(&b, 10, 0, 0, 0, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 20 * MS && b.open == 1 && b.at_place[1] == 20 * MS,
-		"nor does it hide one that was on its way back when it was looked at");
+		"a stop by the recorder itself does not hide the wait that the thread returns to");
 }
 
-/* An exec that is seen while the thread runs: its last wait is the old program's. */
+/* A sample finds another program while the thread runs: the last wait belongs to the old program. */
 static void another_program(struct tap *t)
 {
 	struct bench b;
@@ -215,22 +219,23 @@ static void another_program(struct tap *t)
 	look(&b, 1000, 0, 0, 0, 1);
 	look(&b, 10, 0, 0, 0, 1);
 	look(&b, 10, MS, 0, 0, 0);
-	tap_ok(t, b.waits == 0, "the wait of a thread that runs again is kept while its account may lag");
+	tap_ok(t, b.waits == 0,
+		"the wait of a thread that runs again is not handed out while its account may lag");
 	estimator_exec(&b.w, &b.sink);
 	tap_ok(t, b.waits == 1 && b.at_place[1] == 19 * MS && b.open == 0,
-		"when it runs another program, that wait is handed out whole, to the one that waited");
+		"when the thread runs another program, the wait is handed out to the old program");
 	estimator_exec(&b.w, &b.sink);
-	tap_ok(t, b.waits == 1, "once");
-	/* of the 9 ms before, 3 were run: the account did not have them yet */
+	tap_ok(t, b.waits == 1, "the old program's wait is handed out only once");
+	/* it ran for 3 of the 9 ms before, which the account did not have yet */
 	look(&b, 10, 4 * MS, 0, 1, 2);
 	estimator_exec(&b.w, &b.sink);
-	tap_ok(t, b.waits == 1, "a wait that the other program was seen in is its own");
+	tap_ok(t, b.waits == 1, "a wait that a sample saw in the new program is not handed out at its exec");
 	finish(&b, false);
 	tap_ok(t, b.waits == 2 && b.at_place[2] == 6 * MS && b.ns == b.sums.schedstat_ns,
-		"and the sum is the account's");
+		"the waits of both programs have the time of schedstat in sum");
 }
 
-/* Counters that jump, back too: nothing crashes, and no more time comes out than went by. */
+/* Counters that jump forward and back: nothing crashes, and the waits do not exceed the elapsed time. */
 static void nonsense(struct tap *t)
 {
 	struct bench b;
@@ -257,7 +262,7 @@ static void nonsense(struct tap *t)
 		finish(&b, round & 1);
 		fine = fine && b.ns <= span;
 	}
-	tap_ok(t, fine, "nonsense gives no more time than went by");
+	tap_ok(t, fine, "invalid counters give no more time than has elapsed");
 }
 
 int main(void)

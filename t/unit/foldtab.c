@@ -48,14 +48,15 @@ int main(void)
 	add(&tab, "a", "", 0);
 	add(&tab, "b", ";x", 1);
 	expect(&tab, (struct foldtab_query){ 0 }, "a 0\na;x 499\na;x;y 1501\nb;x 1500\n",
-		"equal text is one line, whatever it is made of");
+		"equal lines are merged, even if made of different names and stacks");
 	expect(&tab, (struct foldtab_query){ .divide = 1000 }, "a 0\na;x;y 2\nb;x 2\n(1)",
-		"rounding is to the nearest, halves up; what vanishes is counted, what is 0 stays");
+		"values are rounded, halves up; a line that rounds to 0 is dropped, one with sum 0 is not");
 	expect(&tab, (struct foldtab_query){ .min = 1500 }, "a;x;y 1501\nb;x 1500\n",
-		"min keeps what is equal");
-	expect(&tab, (struct foldtab_query){ .top = 1 }, "a;x;y 1501\n", "top keeps the greatest");
+		"min keeps a line with an equal sum");
+	expect(&tab, (struct foldtab_query){ .top = 1 }, "a;x;y 1501\n",
+		"top keeps the line with the greatest sum");
 	expect(&tab, (struct foldtab_query){ .top = 9 }, "a 0\na;x 499\na;x;y 1501\nb;x 1500\n",
-		"top may be more than there is");
+		"top may be larger than the number of lines");
 	foldtab_free(&tab);
 	foldtab_init(&tab, 1);
 	add(&tab, "a", "", 2);
@@ -63,11 +64,11 @@ int main(void)
 	add(&tab, "a", "\tz", 4);
 	add(&tab, "a", ";b", 5);
 	expect(&tab, (struct foldtab_query){ 0 }, "a\tz 4\na 1 3\na 2\na;b 5\n",
-		"lines are sorted as lines, sums included");
+		"lines are sorted as text, including their sums");
 	add(&tab, "m", "", UINT64_MAX);
 	add(&tab, "m", "", UINT64_MAX);
 	expect(&tab, (struct foldtab_query){ .top = 1 }, "m 36893488147419103230\n",
-		"sums go beyond 64 bits");
+		"a sum may exceed 64 bits");
 	foldtab_free(&tab);
 	return tap_done(&t);
 }

@@ -14,26 +14,26 @@ static uint64_t good(uint32_t key)
 	return hash_mul(key ^ HASH_K0, HASH_K1);
 }
 
-/* All keys meet. */
+/* All keys collide. */
 static uint64_t constant(uint32_t key)
 {
 	(void)key;
 	return UINT64_MAX;
 }
 
-/* They begin at the last slot of any table, and pass its end. */
+/* The search starts at one of the last slots of any table and wraps around its end. */
 static uint64_t last(uint32_t key)
 {
 	return (uint64_t)(UINT32_MAX - key % 3) << 32;
 }
 
-/* Like good(), but all that a slot keeps of it is the same for four keys each. */
+/* Like good(), but groups of four keys have the same hash. */
 static uint64_t by_four(uint32_t key)
 {
 	return good(key / 4);
 }
 
-/* Elements are their own keys, in the order KEYS. */
+/* Find KEY among KEYS: its index is the element. */
 static uint32_t find(
 	const struct hashtable *t, const uint32_t *keys, uint64_t (*hash)(uint32_t), uint32_t key)
 {
@@ -52,26 +52,26 @@ static void many(struct tap *tap, const char *what, uint64_t (*hash)(uint32_t), 
 		hashtable_add(&t, hash(keys[i]), i);
 		full += 2 * t.n > t.mask + 1;
 	}
-	tap_ok(tap, !bad && t.n == n, "%u keys, %s: each is absent, then added", n, what);
-	tap_eq_u64(tap, full, 0, "at most half of the slots are taken at any time");
+	tap_ok(tap, !bad && t.n == n, "%u keys, %s: each key is missing before it is added", n, what);
+	tap_eq_u64(tap, full, 0, "at most half of the slots are used at any time");
 	for (uint32_t i = 0; i < n; i++) {
 		bad += find(&t, keys, hash, 7 * i) != i;
 		bad += find(&t, keys, hash, 7 * i + 1) != HASHTABLE_NONE;
 	}
-	tap_eq_u64(tap, bad, 0, "all are found, and nothing else is");
-	/* two of three */
+	tap_eq_u64(tap, bad, 0, "all added keys are found, and no other key is");
+	/* remove two of three */
 	for (uint32_t i = 0; i < n; i++)
 		if (i % 3)
 			hashtable_remove(&t, hash(keys[i]), i);
 	for (uint32_t i = 0; i < n; i++)
 		bad += find(&t, keys, hash, 7 * i) != (i % 3 ? HASHTABLE_NONE : i);
-	tap_ok(tap, !bad && t.n == (n + 2) / 3, "those that were removed are gone, the others stay");
+	tap_ok(tap, !bad && t.n == (n + 2) / 3, "the removed keys are missing, and the others are found");
 	for (uint32_t i = 0; i < n; i++)
 		if (i % 3)
 			hashtable_add(&t, hash(keys[i]), i);
 	for (uint32_t i = 0; i < n; i++)
 		bad += find(&t, keys, hash, 7 * i) != i;
-	tap_ok(tap, !bad && t.n == n, "and come back");
+	tap_ok(tap, !bad && t.n == n, "the removed keys are found after they are added again");
 	hashtable_free(&t);
 }
 
@@ -84,17 +84,17 @@ static void test_empty(struct tap *tap)
 		"an empty table finds nothing");
 	hashtable_clear(&t);
 	tap_ok(tap, hashtable_reserve(&t, 1) == 0 && hashtable_guess(&t, good(5)) == HASHTABLE_NONE,
-		"one with room neither");
+		"an empty table with reserved room finds nothing");
 	hashtable_add(&t, good(5), 0);
 	tap_ok(tap, find(&t, keys, good, 5) == 0 && hashtable_guess(&t, good(5)) == 0, "an element is found");
 	tap_ok(tap, HASHTABLE_FIND(&t, good(5), i, false && i) == HASHTABLE_NONE,
-		"unless it is another one with the same hash");
+		"a different element with the same hash is not found");
 	hashtable_clear(&t);
 	tap_ok(tap, find(&t, keys, good, 5) == HASHTABLE_NONE && t.n == 0 && hashtable_bytes(&t),
-		"a cleared table is empty, and keeps its room");
+		"a cleared table is empty and keeps its memory");
 	hashtable_free(&t);
 	tap_ok(tap, find(&t, keys, good, 5) == HASHTABLE_NONE && !hashtable_bytes(&t),
-		"a freed one has none");
+		"a freed table is empty and has no memory");
 	hashtable_free(&t);
 }
 
@@ -110,7 +110,7 @@ static void test_full(struct tap *tap)
 		hashtable_reserve(&t, 1);
 	}
 	tap_ok(tap, hashtable_bytes(&t) == 2 * bytes && 2 * t.n == bytes / sizeof(struct hashtable_slot),
-		"a table of which half is taken grows to twice its size");
+		"a table that is half full grows to twice its size");
 	hashtable_free(&t);
 	hashtable_reserve(&t, N);
 	bytes = hashtable_bytes(&t);
@@ -118,11 +118,11 @@ static void test_full(struct tap *tap)
 		hashtable_add(&t, good(i), i);
 	tap_ok(tap,
 		hashtable_bytes(&t) == bytes && hashtable_reserve(&t, 0) == 0 && hashtable_bytes(&t) == bytes,
-		"room that was reserved is enough");
+		"a table does not grow while reserved room is filled");
 	hashtable_free(&t);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* which needs terabytes of addresses */
+#ifndef __SANITIZE_ADDRESS__ /* it needs terabytes of address space */
 static int no_memory(void)
 {
 	const struct rlimit little = { 1 << 30, 1 << 30 };
@@ -143,10 +143,11 @@ static void test_memory(struct tap *tap)
 	struct hashtable t = { 0 };
 
 	tap_ok(tap, hashtable_reserve(&t, (size_t)HASHTABLE_MAX + 1) == -ENOMEM && !hashtable_bytes(&t),
-		"more elements than indexes are refused");
-	tap_ok(tap, hashtable_reserve(&t, SIZE_MAX) == -ENOMEM && !hashtable_bytes(&t), "however many");
+		"reserving more elements than there are indexes is -ENOMEM");
+	tap_ok(tap, hashtable_reserve(&t, SIZE_MAX) == -ENOMEM && !hashtable_bytes(&t),
+		"reserving SIZE_MAX elements is -ENOMEM");
 #ifdef __SANITIZE_ADDRESS__
-	tap_skip(tap, "out of memory", "the address sanitizer needs it all");
+	tap_skip(tap, "out of memory", "the address sanitizer does not work with a memory limit");
 #else
 	int status;
 	pid_t child = fork();
@@ -154,7 +155,7 @@ static void test_memory(struct tap *tap)
 	if (child == 0)
 		_exit(no_memory());
 	tap_ok(tap, waitpid(child, &status, 0) == child && status == 0,
-		"out of memory a table stays as it was");
+		"a table does not change if there is no memory to grow");
 #endif
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process of another user, looked at by root before and by the helper after all privileges are gone. */
+/* A process of another user is read by root first, and by the helper after root dropped all privileges. */
 #include "../lib/raw-request.h"
 #include "base/tap.h"
 #include "procfs/helper.h"
@@ -19,11 +19,11 @@
 #define USER 1234
 #define SECRET "what another user has in memory"
 
-/* The process of the other user: it waits in read(2), and its memory is ours but for what it wrote. */
+/* The process of the other user: a fork of this one that is blocked in read(2) after it wrote SECRET. */
 struct other {
 	pid_t pid;
-	int out; /* write end: it ends with it */
-	char *page; /* its address is the same in both */
+	int out; /* write end of its pipe: it ends when this is closed */
+	char *page; /* has the same address in both processes */
 };
 
 static struct other start_other(void)
@@ -55,7 +55,7 @@ static struct other start_other(void)
 	return o;
 }
 
-/* What our own rights show of it, in the text of file F. */
+/* The text of each of its files, read with our own permissions. */
 struct seen {
 	ssize_t len[PROCFILE_COUNT];
 	char text[PROCFILE_COUNT][PROCFILE_TEXT];
@@ -95,12 +95,15 @@ static void is_confined(struct tap *t, const struct helper *l)
 			       UINT64_C(1) << CAP_SYS_ADMIN;
 	struct priv_status st = { 0 };
 
-	tap_ok(t, status_of(helper_pid(l), &st), "the helper is there");
-	tap_eq_u64(t, st.permitted, three, "it keeps the three capabilities that looking takes");
-	tap_eq_u64(t, st.effective, three, "and uses them");
-	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable, "it can get no others, and hands none on");
-	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2, "it is under a filter of system calls");
-	tap_ok(t, getsid((pid_t)helper_pid(l)) == (pid_t)helper_pid(l), "it is in a session of its own");
+	tap_ok(t, status_of(helper_pid(l), &st), "the helper has a status in /proc");
+	tap_eq_u64(
+		t, st.permitted, three, "the helper is permitted the three capabilities for reading threads");
+	tap_eq_u64(t, st.effective, three, "the helper has these capabilities in effect");
+	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable,
+		"the helper cannot gain or pass on capabilities");
+	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2,
+		"the helper has a seccomp filter and no_new_privs");
+	tap_ok(t, getsid((pid_t)helper_pid(l)) == (pid_t)helper_pid(l), "the helper is in its own session");
 }
 
 static bool equal(const struct helper_texts *a, const struct seen *b, enum procfile f)
@@ -130,33 +133,34 @@ static void looks(struct tap *t, struct helper *l, const struct other *o, const 
 
 	see(o->pid, &own);
 	tap_ok(t, own.len[PROCFILE_SYSCALL] < 0 && own.len[PROCFILE_STACK] < 0,
-		"without privileges system call and stack of another user's thread are hidden");
-	tap_ok(t, root->len[PROCFILE_SYSCALL] > 0 && root->len[PROCFILE_STACK] > 0, "root had seen them");
+		"without privileges, the system call and stack of another user's thread are hidden");
+	tap_ok(t, root->len[PROCFILE_SYSCALL] > 0 && root->len[PROCFILE_STACK] > 0,
+		"root can read the system call and stack of another user's thread");
 	for (int i = 0; i < 3; i++) {
 		same = same && helper_files(l, pid, pid, all, i > 0, &got) == 0;
 		for (unsigned int f = 0; same && f < PROCFILE_COUNT; f++)
 			same = f == PROCFILE_WCHAN ? got.len[f] == 0 : equal(&got, root, f);
 	}
-	tap_ok(t, same, "the helper's texts are what root saw; no wchan where there is a stack");
+	tap_ok(t, same, "the helper's texts are those that root read, without wchan as there is a stack");
 	tap_ok(t,
 		helper_files(l, pid, pid, 1u << PROCFILE_WCHAN, true, &got) == 0 &&
 			equal(&got, root, PROCFILE_WCHAN) && got.len[PROCFILE_STAT] == 0,
-		"which is read where it is asked for alone, as nothing else is");
+		"if only wchan is requested, it is read, and nothing else");
 	helper_forget(l, pid, pid);
 	helper_forget(l, pid, pid + 1);
 	tap_ok(t, helper_files(l, pid, pid, all, true, &got) == 0 && equal(&got, root, PROCFILE_STAT),
-		"a thread that was forgotten is looked at anew");
+		"a forgotten thread can be read again");
 	tap_ok(t,
 		helper_files(l, spins, spins, all, false, &got) == 0 && got.len[PROCFILE_SYSCALL] > 0 &&
 			memcmp(got.text[PROCFILE_SYSCALL], "running", 7) == 0 &&
 			got.len[PROCFILE_STACK] == 0 && got.len[PROCFILE_WCHAN] == 0,
-		"of a thread that runs neither stack nor wchan is read");
+		"neither stack nor wchan of a running thread is read");
 	kill((pid_t)spins, SIGKILL);
 	waitpid((pid_t)spins, NULL, 0);
 	tap_ok(t,
 		helper_files(l, 4194305, 4194305, all, true, &got) == 0 &&
 			got.len[PROCFILE_STAT] == -ENOENT && got.len[PROCFILE_STACK] == -ENOENT,
-		"a thread that is not there has none");
+		"the files of a missing thread are -ENOENT");
 }
 
 struct numbers {
@@ -197,15 +201,15 @@ static void lists(struct tap *t, struct helper *l, const struct other *o)
 	tap_ok(t,
 		helper_list(l, 0, note, &all) == 0 && has(&all, (uint32_t)o->pid) && has(&all, 1) &&
 			has(&all, (uint32_t)getpid()),
-		"it lists processes");
+		"the helper lists processes");
 	tap_ok(t,
 		helper_list(l, (uint32_t)getpid(), note, &own) == 0 && own.n == 21 &&
 			has(&own, (uint32_t)getpid()),
-		"and the threads of one");
+		"the helper lists the threads of a process");
 	tap_ok(t, helper_list(l, 4194305, note, &none) == -ENOENT && !none.n,
-		"of one that is not there none");
+		"listing the threads of a missing process is -ENOENT");
 	tap_ok(t, proc_view_list(NULL, 0, note, &none) == 0 && none.n && has(&none, 1),
-		"so do our own rights");
+		"without a helper, processes are listed with our own permissions");
 	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
 		pthread_cancel(threads[i]);
 		pthread_join(threads[i], NULL);
@@ -228,31 +232,32 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 	tap_ok(t,
 		helper_memory(l, o->pid, wanted[0], text, sizeof(text)) == sizeof(text) &&
 			strcmp(text, SECRET) == 0,
-		"memory of another user is read");
-	tap_ok(t, helper_memory(l, o->pid, 16, text, 8) == -EFAULT, "as far as it is mapped");
-	tap_ok(t, helper_memory(l, 4194305, wanted[0], text, 8) == -ESRCH, "and there");
+		"the helper reads memory of another user's process");
+	tap_ok(t, helper_memory(l, o->pid, 16, text, 8) == -EFAULT, "reading unmapped memory is -EFAULT");
+	tap_ok(t, helper_memory(l, 4194305, wanted[0], text, 8) == -ESRCH,
+		"reading memory of a missing process is -ESRCH");
 	tap_ok(t,
 		helper_quiet(l, o->pid, o->pid, wanted, 2, &copy, &call) == 0 && call.number == 0 &&
 			copy.head.n_areas == 2 && copy.head.areas[1].from == wanted[0] &&
 			strcmp((char *)copy.bytes[1], SECRET) == 0 &&
 			copy.head.regs[THREAD_COPY_SP] == call.sp,
-		"a blocked thread is copied: its call, its stack, and what else was wanted");
+		"a blocked thread is copied: its call, its stack, and the requested memory");
 	tap_ok(t,
 		helper_stop(l, o->pid, wanted, 1, &copy, &reported) == 0 && copy.head.all &&
 			copy.head.regs[THREAD_COPY_PC] == call.pc && copy.head.n_areas == 2 &&
 			reported.stopped_ns && reported.again == -1,
-		"it is stopped for a moment, and its registers are known");
+		"a thread is stopped for a moment and its registers are copied");
 	for (int i = 0; i < 20; i++)
 		if (helper_stop(l, o->pid, wanted, 1, &copy, &reported) != 0)
-			tap_ok(t, false, "again, %d times", i);
+			tap_ok(t, false, "the thread can be stopped again, repetition %d", i);
 	n = proc_view_text(
 		NULL, (uint32_t)o->pid, (uint32_t)o->pid, PROCFILE_STATUS, status, sizeof(status) - 1);
 	status[n < 0 ? 0 : n] = '\0';
-	tap_ok(t, strstr(status, "\nTracerPid:\t0\n") != NULL, "nothing stays traced");
+	tap_ok(t, strstr(status, "\nTracerPid:\t0\n") != NULL, "the thread has no tracer afterwards");
 	tap_ok(t, helper_stop(l, 4194305, NULL, 0, &copy, &reported) == -ESRCH,
-		"one that is gone is not stopped");
+		"stopping a missing thread is -ESRCH");
 	tap_ok(t, helper_quiet(l, o->pid, 4194305, NULL, 0, &copy, &call) == -ENOENT && !copy.head.n_areas,
-		"nor copied");
+		"copying a missing thread is -ENOENT");
 }
 
 static void refuses(struct tap *t, int sock, bool memory, pid_t pid)
@@ -267,21 +272,22 @@ static void refuses(struct tap *t, int sock, bool memory, pid_t pid)
 			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
 	}
 	q.kind = UINT32_MAX;
-	tap_ok(t, all && send_raw(sock, &q, sizeof(q)) == -EPERM, "what is no request%s is refused",
-		memory ? "" : ", or of memory that was not asked for,");
+	tap_ok(t, all && send_raw(sock, &q, sizeof(q)) == -EPERM, "an unknown request%s is refused",
+		memory ? "" : ", or one for memory without that permission,");
 	q.pid = 0;
 	for (uint32_t kind = 1; kind < HELPER_KINDS; kind++) {
 		q.kind = kind;
 		if (kind != HELPER_LIST && kind != HELPER_AREA)
 			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
 	}
-	tap_ok(t, all, "process 0 is nobody");
+	tap_ok(t, all, "a request for process 0 is refused");
 	tap_ok(t,
 		send_raw(sock, "", 0) == -EPERM && send_raw(sock, "x", 1) == -EPERM &&
 			send_raw(sock, &q, sizeof(q) - 1) == -EPERM,
-		"so is half of a request");
+		"an incomplete request is refused");
 	if (large)
-		tap_eq_u64(t, send_raw(sock, large, 1 << 16), -EPERM, "and more than one");
+		tap_eq_u64(
+			t, send_raw(sock, large, 1 << 16), -EPERM, "a request that is too long is refused");
 	q.pid = (uint32_t)pid;
 	if (memory) {
 		q.n = UINT32_MAX;
@@ -290,14 +296,14 @@ static void refuses(struct tap *t, int sock, bool memory, pid_t pid)
 			q.arg = UINT32_MAX;
 			all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
 		}
-		tap_ok(t, all, "more than there is room for is refused");
+		tap_ok(t, all, "a request for more than there is room for is refused");
 	}
 	q = (struct helper_request){
 		.kind = HELPER_FILES, .pid = (uint32_t)pid, .tid = (uint32_t)pid, .arg = UINT32_MAX
 	};
-	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "files that there are not are not read");
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "unknown files in a request are ignored");
 	q = (struct helper_request){ .kind = HELPER_LIST, .arg = UINT32_MAX };
-	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "and it answers as before");
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "a request after refused ones is answered");
 }
 
 static void ends(struct tap *t, struct helper *l)
@@ -305,23 +311,24 @@ static void ends(struct tap *t, struct helper *l)
 	struct worker_stats st;
 	struct helper_texts got;
 
-	tap_ok(t, helper_cpu_ns(l) > 0, "its CPU time is reported");
+	tap_ok(t, helper_cpu_ns(l) > 0, "the helper's CPU time is reported");
 	kill((pid_t)helper_pid(l), SIGKILL);
 	tap_ok(t,
 		helper_files(l, 1, 1, 1, false, &got) == -ENOTCONN &&
 			helper_list(l, 0, note, NULL) == -ENOTCONN,
-		"a helper that was killed is missed at once");
+		"requests to a killed helper fail at once with -ENOTCONN");
 	helper_stats(l, &st);
 	tap_ok(t, strstr(st.why, "was killed by SIGKILL") && st.lost == 2 && st.requested,
-		"that is counted and reported: %s", st.why);
-	tap_ok(t, !helper_pid(l) && !helper_cpu_ns(l), "it has no process any more");
-	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN, "no helper at all: the same");
+		"the failed calls are counted and the reason is reported: %s", st.why);
+	tap_ok(t, !helper_pid(l) && !helper_cpu_ns(l), "a killed helper has no PID and no CPU time");
+	tap_ok(t, helper_files(NULL, 1, 1, 1, false, &got) == -ENOTCONN,
+		"a request without a helper is -ENOTCONN");
 }
 
-/* Its socket, or -1. */
+/* Start a helper. Returns our end of its socket, or -1. */
 static int start(bool memory, struct helper **l)
 {
-	/* the lowest descriptor that is free will be it */
+	/* the socket will get the lowest free descriptor */
 	int sock = fcntl(0, F_DUPFD, 3);
 
 	close(sock);
@@ -345,7 +352,7 @@ int main(void)
 		puts("1..0 # SKIP not root, or without CAP_SYS_PTRACE or CAP_SYS_ADMIN");
 		return 0;
 	}
-	/* stacks of threads that are larger than what the helper may have */
+	/* thread stacks larger than the memory that the helper may use */
 	pthread_attr_init(&large);
 	pthread_attr_setstacksize(&large, 256 << 20);
 	pthread_setattr_default_np(&large);
@@ -354,11 +361,12 @@ int main(void)
 	see(o.pid, &root);
 	sock_without = start(false, &without);
 	sock_with = start(true, &with);
-	tap_ok(&t, sock_without >= 0 && sock_with >= 0, "a helper starts, and one that may read memory");
+	tap_ok(&t, sock_without >= 0 && sock_with >= 0,
+		"a helper starts, and another one that may read memory");
 	tap_ok(&t,
 		priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &dropped, NULL) == 0 &&
 			!dropped.kept,
-		"all privileges are given up");
+		"all privileges are dropped");
 	is_confined(&t, without);
 	is_confined(&t, with);
 	looks(&t, without, &o, &root);
@@ -371,7 +379,7 @@ int main(void)
 	helper_free(without);
 	helper_free(with);
 	close(o.out);
-	tap_ok(&t, waitpid(o.pid, NULL, 0) == o.pid, "the process that was looked at ends as ever");
+	tap_ok(&t, waitpid(o.pid, NULL, 0) == o.pid, "the process that was read ends normally");
 	free(o.page);
 	return tap_done(&t);
 }

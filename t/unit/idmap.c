@@ -43,12 +43,12 @@ static void many(struct tap *t, const char *what, uint64_t (*hi)(uint32_t), uint
 
 	for (uint32_t i = 0; i < N; i++)
 		good = idmap_put(&m, hi(i), lo(i), i, &added) == i && added && good;
-	tap_ok(t, good && m.n == N, "100,000 %s are put", what);
+	tap_ok(t, good && m.n == N, "100,000 %s are added", what);
 	for (uint32_t i = 0; i < N; i++)
 		good = idmap_put(&m, hi(i), lo(i), i + 1, &added) == i && !added && good;
-	tap_ok(t, good && m.n == N, "%s put again keep their first value", what);
+	tap_ok(t, good && m.n == N, "%s that are added again keep their first value", what);
 	tap_ok(t, all_there(&m, hi, lo), "%s are found with their values", what);
-	tap_ok(t, !idmap_find(&m, 1, UINT64_MAX), "a key that is not there is not found among %s", what);
+	tap_ok(t, !idmap_find(&m, 1, UINT64_MAX), "a missing key is not found among %s", what);
 	idmap_free(&m);
 }
 
@@ -57,7 +57,7 @@ int main(void)
 	struct tap t = { 0 };
 	struct idmap m = { 0 };
 
-	tap_ok(&t, !idmap_find(&m, 0, 0), "an empty map finds nothing, key 0 included");
+	tap_ok(&t, !idmap_find(&m, 0, 0), "an empty map finds nothing, not even key 0");
 	idmap_put(&m, 0, 0, 7, NULL);
 	tap_eq_u64(&t, idmap_find(&m, 0, 0)->value, 7, "key 0 is a key like any other");
 	idmap_put(&m, 1, 0, 8, NULL);
@@ -66,7 +66,7 @@ int main(void)
 	idmap_find(&m, 0, 0)->value = 9;
 	tap_eq_u64(&t, idmap_put(&m, 0, 0, 1, NULL), 9, "a value can be changed in its slot");
 	idmap_free(&m);
-	tap_ok(&t, !idmap_find(&m, 0, 0), "a freed map is an empty one");
+	tap_ok(&t, !idmap_find(&m, 0, 0), "a freed map is empty");
 	many(&t, "counters", zero, counter);
 	many(&t, "page addresses", zero, page);
 	many(&t, "high halves", high, zero);

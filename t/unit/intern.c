@@ -17,20 +17,20 @@ int main(void)
 	tap_ok(&t, intern_find(&s, "x", 1, intern_hash(&s, "x", 1)) == INTERN_NONE,
 		"an empty table finds nothing");
 	tap_eq_u64(&t, intern_put(&s, "", 0), 0, "the empty string is a string");
-	tap_eq_u64(&t, intern_put(&s, "a\0b", 3), 1, "a NUL is a byte");
-	tap_eq_u64(&t, intern_put(&s, "a\0c", 3), 2, "what follows a NUL counts");
+	tap_eq_u64(&t, intern_put(&s, "a\0b", 3), 1, "a string may contain a NUL");
+	tap_eq_u64(&t, intern_put(&s, "a\0c", 3), 2, "strings that differ after a NUL are distinct");
 	first = intern_text(&s, 1, &len);
 	for (unsigned int i = 0; i < 100000; i++)
 		bad += intern_put(&s, key, (size_t)snprintf(key, sizeof(key), "key %u", i)) != i + 3;
 	for (unsigned int i = 0; i < 100000; i++)
 		bad += intern_put(&s, key, (size_t)snprintf(key, sizeof(key), "key %u", i)) != i + 3;
-	tap_eq_u64(&t, bad, 0, "100,000 strings keep the ids of their first arrival");
+	tap_eq_u64(&t, bad, 0, "100,000 strings get consecutive ids and keep them when added again");
 	tap_ok(&t, first == intern_text(&s, 1, &len) && len == 3 && memcmp(first, "a\0b", 3) == 0,
-		"text stays where it is while the table grows");
+		"text keeps its address while the table grows");
 	intern_reset(&s);
 	tap_eq_u64(&t, intern_put(&s, "new", 3), 0, "after a reset ids start again");
 	tap_ok(&t, intern_find(&s, "key 1", 5, intern_hash(&s, "key 1", 5)) == INTERN_NONE,
-		"after a reset nothing old is found");
+		"after a reset no earlier string is found");
 	intern_free(&s);
 	for (size_t n = 0; n < 200; n++) {
 		char a[200] = { 0 }, b[200] = { 0 };
@@ -42,6 +42,6 @@ int main(void)
 		}
 		same += n && hash_bytes(a, n, 7) == hash_bytes(a, n - 1, 7);
 	}
-	tap_eq_u64(&t, same, 0, "each bit and the length change the hash at every length to 199");
+	tap_eq_u64(&t, same, 0, "changing a bit or the length changes the hash, for lengths up to 199");
 	return tap_done(&t);
 }

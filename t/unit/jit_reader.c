@@ -35,31 +35,32 @@ static void maps(struct tap *t)
 	struct err e = { 0 };
 	int rc = ask(text, sizeof(text) - 1, CAPTURE_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
 
-	tap_ok(t, rc == 0 && a.n == 3, "pieces of a map that cover addresses, each once: %s", e.msg);
+	tap_ok(t, rc == 0 && a.n == 3, "each piece of a map that covers an address is reported once: %s",
+		e.msg);
 	if (rc || a.n != 3)
 		return;
 	tap_ok(t, a.jits[0].start == 0x1000 && a.jits[0].end == 0x1040 && a.jits[0].offset == 0,
-		"what is before a newer entry");
-	tap_eq_str(t, a.jits[0].name, "outer", "has its name");
-	tap_eq_str(t, a.jits[1].name, "inner", "the newer entry as well");
+		"the piece before a newer entry has its range");
+	tap_eq_str(t, a.jits[0].name, "outer", "the piece before a newer entry has its name");
+	tap_eq_str(t, a.jits[1].name, "inner", "the newer entry has its name");
 	tap_ok(t,
 		a.jits[2].start == 0x1050 && a.jits[2].offset == 0x50 && strcmp(a.jits[2].name, "outer") == 0,
-		"what is behind it tells how far into its function it begins");
+		"the piece after a newer entry has its offset in the function");
 	tap_ok(t,
 		a.jits[0].kind == CAPTURE_JIT_PERFMAP && a.jits[0].from_ns == 0 &&
 			a.jits[0].to_ns == UINT64_MAX,
-		"without times");
-	tap_ok(t, a.bad == 1 && a.cut == 0, "lines that are none are reported");
+		"pieces of a perf map have no times");
+	tap_ok(t, a.bad == 1 && a.cut == 0, "malformed lines are counted");
 	jit_reader_free(&a);
 	rc = ask("", 0, CAPTURE_JIT_PERFMAP, addrs, ARRAY_LEN(addrs), &a, &e);
-	tap_ok(t, rc == 0 && a.n == 0, "an empty map names nothing");
+	tap_ok(t, rc == 0 && a.n == 0, "an empty map gives no names");
 	jit_reader_free(&a);
 	rc = ask(text, sizeof(text) - 1, CAPTURE_JIT_PERFMAP, addrs, 0, &a, &e);
-	tap_ok(t, rc == 0 && a.n == 0, "no addresses, no names");
+	tap_ok(t, rc == 0 && a.n == 0, "a request without addresses gives no names");
 	jit_reader_free(&a);
 }
 
-/* A dump of N loads of 256 bytes at 0x1000, at times 1, 2, 3 ... */
+/* A dump of N loads of 256 bytes at 0x1000, at times 1, 2, 3 ...: its length. */
 static size_t make_dump(char *to, uint32_t n)
 {
 	const uint32_t head[10] = { 0x4A695444, 1, 40 };
@@ -89,23 +90,24 @@ static void dumps(struct tap *t)
 	struct err e = { 0 };
 	int rc = ask(bytes, make_dump(bytes, 3), CAPTURE_JIT_JITDUMP, addrs, ARRAY_LEN(addrs), &a, &e);
 
-	tap_ok(t, rc == 0 && a.n == 3, "all code that was at an address: %s", e.msg);
+	tap_ok(t, rc == 0 && a.n == 3, "all code that was at an address is reported: %s", e.msg);
 	if (rc || a.n != 3)
 		return;
 	tap_ok(t,
 		a.jits[0].from_ns == 1 && a.jits[0].to_ns == 2 && a.jits[2].from_ns == 3 &&
 			a.jits[2].to_ns == UINT64_MAX,
-		"with its times");
-	tap_eq_str(t, a.jits[1].name, "f1", "and names");
+		"the code of a jitdump has its times");
+	tap_eq_str(t, a.jits[1].name, "f1", "the code of a jitdump has its names");
 	jit_reader_free(&a);
 	rc = ask(bytes, make_dump(bytes, 100), CAPTURE_JIT_JITDUMP, addrs, 1, &a, &e);
 	tap_ok(t, rc == 0 && a.n == JIT_READER_VERSIONS_MAX && a.cut == 100 - JIT_READER_VERSIONS_MAX,
-		"too many at one address are cut, and counted");
-	tap_ok(t, rc == 0 && a.jits[a.n - 1].from_ns == 100, "the newest are kept");
+		"too many versions at one address are dropped and counted");
+	tap_ok(t, rc == 0 && a.jits[a.n - 1].from_ns == 100, "the newest versions are kept");
 	jit_reader_free(&a);
 	rc = ask("not a dump at all, and longer than a header of one", 50, CAPTURE_JIT_JITDUMP, addrs, 1, &a,
 		&e);
-	tap_ok(t, rc == -EINVAL && strstr(e.msg, "jitdump") && !a.jits, "what is no dump is reported");
+	tap_ok(t, rc == -EINVAL && strstr(e.msg, "jitdump") && !a.jits,
+		"a file that is not a jitdump is -EINVAL, with a message");
 }
 
 static void failures(struct tap *t)
@@ -130,7 +132,7 @@ static void failures(struct tap *t)
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no process is left behind");
 }
 
-/* As many lines as a map may have, nearly. */
+/* Nearly as many lines as a map may have. */
 static void slow(struct tap *t)
 {
 	static const uint64_t addrs[] = { 0x1004 };
@@ -149,12 +151,12 @@ static void slow(struct tap *t)
 		&(struct jit_reader_question){
 			.fd = fd, .kind = CAPTURE_JIT_PERFMAP, .addrs = addrs, .n = 1, .seconds = 600 },
 		&a, &e);
-	tap_ok(t, rc == 0 && a.n == 0, "13 million lines for one address: %s", e.msg);
+	tap_ok(t, rc == 0 && a.n == 0, "a map of 13 million lines is read for one address: %s", e.msg);
 	jit_reader_free(&a);
 	close(fd);
 }
 
-/* --- answers of a process that was taken over --- */
+/* --- answers of a compromised process --- */
 
 static const uint64_t answered[] = { 0x1004, 0x2004 };
 static const struct jit_reader_question question = { -1, CAPTURE_JIT_JITDUMP, answered, 2, 0 };
@@ -173,10 +175,10 @@ static struct answer good_answer(void)
 		"\0a\0func\0file.js" };
 }
 
-/* 0 and everything of *RET followed; else the error. */
+/* As jit_reader_view(), but reads all of *RET: 1 if a piece is not consistent. */
 static int view(const void *bytes, size_t len, struct jit_reader_answer *ret)
 {
-	char *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
+	char *copy = malloc(len ? len : 1); /* so that the sanitizers of SAN=1 see a read past the end */
 	int rc;
 
 	memcpy(copy, bytes, len);
@@ -200,13 +202,13 @@ static void lies(struct tap *t)
 	bool fine = view(&good, sizeof(good), &a) == 0 && a.n == 2 && strcmp(a.jits[0].name, "a") == 0 &&
 		    strcmp(a.jits[0].file, "file.js") == 0 && strcmp(a.jits[1].name, "func") == 0;
 
-	tap_ok(t, fine && a.bad == 3 && a.cut == 4, "an answer is taken as it was given");
+	tap_ok(t, fine && a.bad == 3 && a.cut == 4, "a valid answer is accepted unchanged");
 	jit_reader_free(&a);
 	for (size_t len = 0; len < sizeof(good); len++) {
 		wrong += view(&good, len, &a) != -EPROTO;
 		jit_reader_free(&a);
 	}
-	tap_eq_u64(t, wrong, 0, "one that is cut anywhere is refused");
+	tap_eq_u64(t, wrong, 0, "an answer cut anywhere is refused");
 	for (size_t bit = 0; bit < 8 * sizeof(good); bit++) {
 		int rc;
 
@@ -217,14 +219,14 @@ static void lies(struct tap *t)
 		jit_reader_free(&a);
 		bad = good;
 	}
-	tap_ok(t, !wrong && refused > 100, "with any bit changed it is refused, or still hangs together");
+	tap_ok(t, !wrong && refused > 100, "an answer with any bit changed is refused or consistent");
 	bad.head = (struct jit_reader_head){ JIT_READER_MAGIC, 0, sizeof(bad) - sizeof(bad.head), 0, 0, -EIO,
 		0 };
 	memcpy(bytes + sizeof(bad.head), "a message", sizeof("a message"));
 	tap_ok(t,
 		jit_reader_view(&question, (char *)bytes, sizeof(bad), &a, &e) == -EIO &&
 			strcmp(e.msg, "a message") == 0,
-		"an error comes with its message");
+		"an error is returned with its message");
 }
 
 int main(void)

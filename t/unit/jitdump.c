@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* A dump that is being made, in this machine's byte order or the other. */
+/* A dump that is built, in this machine's byte order or swapped. */
 struct dump {
 	struct buf b;
 	bool swap;
@@ -91,7 +91,7 @@ static void lines(struct dump *d, uint64_t addr, const struct source *s, size_t 
 	}
 }
 
-/* D, which is released, as a dump; NULL. */
+/* Parse D and release it. NULL if it is not valid. */
 static struct jitdump *parse(struct dump *d)
 {
 	struct jitdump *j = NULL;
@@ -120,16 +120,16 @@ static void loads(struct tap *t, bool swap)
 	put(&d, 0, 8);
 	load(&d, 200, 0x2000, 0x10, 2, "second");
 	j = parse(&d);
-	tap_ok(t, j && jitdump_count(j) == 2 && !jitdump_bad(j), "loads of a dump in %s byte order",
-		swap ? "the other" : "this");
+	tap_ok(t, j && jitdump_count(j) == 2 && !jitdump_bad(j),
+		"both loads of a dump in %s byte order are read", swap ? "the other" : "this machine's");
 	tap_ok(t, jitdump_find(j, 0x101f, 100, &hit) && hit.start == 0x1000 && hit.end == 0x1020,
-		"their range");
-	tap_eq_str(t, hit.name, "first one", "and name");
+		"a load has its range");
+	tap_eq_str(t, hit.name, "first one", "a load has its name");
 	tap_ok(t, hit.from_ns == 100 && hit.to_ns == UINT64_MAX && !hit.file,
-		"from its time on, no source told");
-	tap_eq_str(t, name_at(j, 0x1000, 99), "-", "before its time there is none");
-	tap_eq_str(t, name_at(j, 0x1020, 500), "-", "nor behind its end");
-	tap_eq_str(t, name_at(j, 0x2000, 200), "second", "a record of an unknown kind is stepped over");
+		"a load is valid from its time on, without a source");
+	tap_eq_str(t, name_at(j, 0x1000, 99), "-", "an address has no code before the time of the load");
+	tap_eq_str(t, name_at(j, 0x1020, 500), "-", "an address past the end of the code has no code");
+	tap_eq_str(t, name_at(j, 0x2000, 200), "second", "a record of an unknown kind is skipped");
 	jitdump_free(j);
 }
 
@@ -145,22 +145,25 @@ static void times(struct tap *t)
 	move(&d, 300, 0x1040, 0x5000, 0x10, 2);
 	move(&d, 400, 0x5000, 0x6000, 0x10, 2);
 	j = parse(&d);
-	tap_eq_str(t, name_at(j, 0x1048, 150), "old", "what was there first");
-	tap_eq_str(t, name_at(j, 0x1048, 250), "new", "what has overwritten it");
-	tap_eq_str(t, name_at(j, 0x1048, 350), "-", "what moved away leaves nothing");
-	tap_eq_str(t, name_at(j, 0x1050, 350), "old", "beside it all is as it was");
-	tap_eq_str(t, name_at(j, 0x5008, 350), "new", "it is where it moved to");
-	tap_eq_str(t, name_at(j, 0x5008, 250), "-", "but was not there before");
-	tap_eq_str(t, name_at(j, 0x6008, 450), "new", "and moves again");
+	tap_eq_str(t, name_at(j, 0x1048, 150), "old", "the first code at an address is found at its time");
+	tap_eq_str(t, name_at(j, 0x1048, 250), "new",
+		"code that overwrites other code is found from its time on");
+	tap_eq_str(t, name_at(j, 0x1048, 350), "-", "an address has no code after its code has moved away");
+	tap_eq_str(t, name_at(j, 0x1050, 350), "old", "code beside overwritten code is still found");
+	tap_eq_str(t, name_at(j, 0x5008, 350), "new", "moved code is found at its new address");
+	tap_eq_str(t, name_at(j, 0x5008, 250), "-",
+		"moved code is not found at its new address before the move");
+	tap_eq_str(t, name_at(j, 0x6008, 450), "new", "code can move again");
 	tap_ok(t, jitdump_find(j, 0x1048, 150, &hit) && hit.from_ns == 100 && hit.to_ns == 200,
-		"a hit tells until when the code was there");
-	tap_ok(t, hit.piece_start == 0x1040 && hit.piece_end == 0x1050, "and the piece for which that holds");
+		"a hit has the times at which the code was there");
+	tap_ok(t, hit.piece_start == 0x1040 && hit.piece_end == 0x1050,
+		"a hit has the piece of the code to which these times apply");
 	tap_ok(t,
 		jitdump_each(j, 0x1048, 0, &hit) && strcmp(hit.name, "new") == 0 && hit.to_ns == 300 &&
 			jitdump_each(j, 0x1048, 1, &hit) && strcmp(hit.name, "old") == 0 &&
 			!jitdump_each(j, 0x1048, 2, &hit),
-		"all that was at an address, the newest first");
-	tap_ok(t, !jitdump_bad(j), "nothing in it was bad");
+		"jitdump_each() gives all code of an address, the newest first");
+	tap_ok(t, !jitdump_bad(j), "a dump with moves has no malformed record");
 	jitdump_free(j);
 }
 
@@ -177,7 +180,7 @@ static void cycles(struct tap *t)
 	tap_ok(t,
 		jitdump_find(j, 0x1000, 5, &hit) && hit.from_ns == 0 && hit.to_ns == UINT64_MAX &&
 			strcmp(hit.name, "new") == 0,
-		"with a cycle counter's times code is taken to be there all the time, the newest wins");
+		"with times of a cycle counter, code is there all the time and the newest wins");
 	jitdump_free(j);
 }
 
@@ -195,19 +198,18 @@ static void sources(struct tap *t)
 	move(&d, 200, 0x1000, 0x3000, 0x20, 1);
 	j = parse(&d);
 	tap_ok(t, jitdump_find(j, 0x1002, 100, &hit) && !hit.file && hit.piece_end == 0x1004,
-		"before the first line no source is reported");
+		"an address before the first line has no source");
 	tap_ok(t, jitdump_find(j, 0x1006, 100, &hit) && hit.line == 10 && strcmp(hit.file, "a.js") == 0,
-		"file and line of an address");
+		"an address has its file and line");
 	tap_ok(t, hit.piece_start == 0x1004 && hit.piece_end == 0x1008 && hit.start == 0x1000,
-		"hold for the bytes of that line");
+		"a hit's piece is the bytes of its line");
 	tap_ok(t, jitdump_find(j, 0x100f, 100, &hit) && hit.line == 7 && strcmp(hit.file, "b.js") == 0,
-		"lines need no order");
+		"lines may be in any order");
 	tap_ok(t, jitdump_find(j, 0x1018, 100, &hit) && hit.line == 12 && strcmp(hit.file, "a.js") == 0,
-		"a file that is that of the line before");
-	tap_ok(t, jitdump_find(j, 0x2008, 100, &hit) && !hit.file,
-		"lines belong to the load after them alone");
+		"a line with file \"\\xff\" has the file of the line before it");
+	tap_ok(t, jitdump_find(j, 0x2008, 100, &hit) && !hit.file, "lines apply only to the load after them");
 	tap_ok(t, jitdump_find(j, 0x3006, 300, &hit) && hit.line == 10 && hit.piece_start == 0x3004,
-		"code that moved takes its lines along");
+		"moved code keeps its lines");
 	jitdump_free(j);
 }
 
@@ -219,7 +221,7 @@ static void one_bad(struct tap *t, struct dump *d, const char *what)
 	load(d, 100, 0x9000, 0x10, 9, "good");
 	j = parse(d);
 	tap_ok(t, j && jitdump_bad(j) == 1 && jitdump_find(j, 0x9000, 100, &hit),
-		"counted, and the rest used: %s", what);
+		"one malformed record is counted, and the rest is read: %s", what);
 	jitdump_free(j);
 }
 
@@ -229,10 +231,10 @@ static void bad_records(struct tap *t)
 
 	header(&d, 1, 0);
 	load(&d, 1, 0x1000, 0, 1, "empty");
-	one_bad(t, &d, "code of no bytes");
+	one_bad(t, &d, "code without bytes");
 	header(&d, 1, 0);
 	load(&d, 1, UINT64_MAX - 5, 100, 1, "beyond");
-	one_bad(t, &d, "code beyond the address space");
+	one_bad(t, &d, "code that reaches past the address space");
 	header(&d, 1, 0);
 	load(&d, 1, 0x1000, 16, 1, "");
 	one_bad(t, &d, "code without a name");
@@ -244,10 +246,10 @@ static void bad_records(struct tap *t)
 	record(&d, 0, 60, 1);
 	for (int i = 0; i < 11; i++)
 		put(&d, 0x41414141, 4);
-	one_bad(t, &d, "a name without end");
+	one_bad(t, &d, "a name without a terminating NUL");
 	header(&d, 1, 0);
 	move(&d, 5, 0x1000, 0x2000, 16, 42);
-	one_bad(t, &d, "a move of what was never loaded");
+	one_bad(t, &d, "a move of code that was never loaded");
 	header(&d, 1, 0);
 	record(&d, 2, 32, 1);
 	put(&d, 0x9000, 8);
@@ -267,7 +269,7 @@ static void truncated(struct tap *t)
 	whole = d.b.len;
 	load(&d, 200, 0x2000, 0x20, 2, "second");
 	for (size_t len = 0; len < d.b.len; len++) {
-		/* on the heap, so that a sanitizer sees a read beyond the end */
+		/* on the heap, so that a sanitizer sees a read past the end */
 		void *copy = malloc(len + 1);
 		int rc;
 
@@ -279,7 +281,7 @@ static void truncated(struct tap *t)
 			jitdump_free(j);
 		free(copy);
 	}
-	tap_ok(t, fine, "cut at any byte: what is whole is there, and what is still being written no error");
+	tap_ok(t, fine, "a dump cut at any byte gives its complete records, and the rest is not an error");
 	buf_free(&d.b);
 }
 
@@ -305,15 +307,14 @@ static void absurd(struct tap *t)
 	header(&d, 1, 0);
 	record(&d, 0, 0, 1);
 	j = parse(&d);
-	tap_ok(t, j && jitdump_bad(j) == 1, "a record of no size ends the reading, counted");
+	tap_ok(t, j && jitdump_bad(j) == 1, "a record of size 0 is counted and ends the reading");
 	jitdump_free(j);
 	d = (struct dump){ 0 };
 	header(&d, 1, 0);
 	for (size_t i = 0; i < n; i++)
 		load(&d, i, 0x1000000 - i, 2 * i + 2, i, "shell");
 	rc = jitdump_parse(d.b.p, d.b.len, &j, &e);
-	tap_ok(t, rc == -EFBIG && strstr(e.msg, "overlaps"),
-		"60,000 ranges inside of each other are refused");
+	tap_ok(t, rc == -EFBIG && strstr(e.msg, "overlaps"), "60,000 nested ranges are refused");
 	buf_free(&d.b);
 }
 
@@ -325,7 +326,7 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* CPU time to parse N loads at addresses in no order; the parsed dump in *J. */
+/* Parse N loads at random addresses into *J. Returns the CPU time in seconds. */
 static double parse_many(size_t n, struct jitdump **j)
 {
 	struct dump d = { 0 };
@@ -354,13 +355,13 @@ static void big(struct tap *t)
 	jitdump_free(j);
 	j = NULL;
 	many = parse_many(500000, &j);
-	tap_ok(t, j && jitdump_count(j) == 500000, "half a million loads");
-	/* n log n makes 10 of it, n * n 64 */
-	tap_ok(t, many < few * 30, "eight times as many do not take thirty times as long (%.3f s, %.3f s)",
-		few, many);
+	tap_ok(t, j && jitdump_count(j) == 500000, "half a million loads are read");
+	/* eight times as many: O(n log n) takes about 10 times as long, O(n * n) 64 times */
+	tap_ok(t, many < few * 30,
+		"eight times as many loads take less than 30 times as long (%.3f s, %.3f s)", few, many);
 	for (uint64_t i = 0; j && i < 500000; i++)
 		found += jitdump_find(j, 0x7f0000000000 + i * 128 + 7, i, &hit);
-	tap_ok(t, found > 100000, "and are found (%zu)", found);
+	tap_ok(t, found > 100000, "loads at random addresses are found (%zu)", found);
 	jitdump_free(j);
 }
 
@@ -378,7 +379,7 @@ static void files(struct tap *t)
 		"a file is read from its start");
 	jitdump_free(j);
 	tap_ok(t, ftruncate(fd, (off_t)JITDUMP_BYTES_MAX + 1) == 0 && jitdump_load(fd, &j, NULL) == -EFBIG,
-		"one that is too large is refused");
+		"a file that is too large is refused");
 	close(fd);
 	buf_free(&d.b);
 }

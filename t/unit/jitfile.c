@@ -12,7 +12,7 @@
 
 static char path[64];
 
-/* A file of TEXT at the place of our own map. */
+/* Write TEXT to the perf map of this process. */
 static void make(const char *text)
 {
 	FILE *f;
@@ -32,26 +32,27 @@ static void opening(struct tap *t, const struct jitfile_owner *o)
 	int fd;
 
 	unlink(path);
-	tap_ok(t, jitfile_map(o, &st) == -ENOENT, "a process that wrote no map has none");
+	tap_ok(t, jitfile_map(o, &st) == -ENOENT, "a process that wrote no map is -ENOENT");
 	make("1000 10 a\n");
 	fd = jitfile_map(o, &st);
-	tap_ok(t, fd >= 0 && st.st_size == 10, "one that did is found through its root");
+	tap_ok(t, fd >= 0 && st.st_size == 10, "the map of a process is found through its root");
 	close(fd);
 	gone.pid = 4194304;
-	tap_ok(t, jitfile_map(&gone, &st) < 0, "not that of a process that is gone");
+	tap_ok(t, jitfile_map(&gone, &st) < 0, "the map of a missing process is not found");
 	gone.end_ns = now_ns();
 	fd = jitfile_map(&gone, &st);
-	tap_ok(t, fd >= 0, "but in our /tmp if it shared that");
+	tap_ok(t, fd >= 0, "the map of a process that ended is found in our /tmp if it shared that");
 	close(fd);
 	gone.shares_tmp = false;
-	tap_ok(t, jitfile_map(&gone, &st) == -ENOENT, "and not if it did not");
+	tap_ok(t, jitfile_map(&gone, &st) == -ENOENT,
+		"the map of a process that ended is not found if it had another /tmp");
 	unlink(path);
 	tap_ok(t, symlink("/etc/passwd", path) == 0 && jitfile_map(o, &st) == -EMEDIUMTYPE,
 		"a symbolic link is refused");
 	unlink(path);
 	tap_ok(t, mkfifo(path, 0600) == 0 && jitfile_map(o, &st) == -EMEDIUMTYPE, "a FIFO is refused");
 	unlink(path);
-	tap_ok(t, mkdir(path, 0700) == 0 && jitfile_map(o, &st) == -EMEDIUMTYPE, "a folder is refused");
+	tap_ok(t, mkdir(path, 0700) == 0 && jitfile_map(o, &st) == -EMEDIUMTYPE, "a directory is refused");
 	rmdir(path);
 }
 
@@ -62,13 +63,15 @@ static void owners(struct tap *t, struct jitfile_owner o)
 
 	clock_gettime(CLOCK_REALTIME, &st.st_mtim);
 	o.uid = 1000;
-	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "a file of the process's user is believed");
+	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "a file of the process's user is accepted");
 	st.st_uid = 0;
-	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "so is root's");
+	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "a file of root is accepted");
 	st.st_uid = 1001;
-	tap_ok(t, jitfile_check(&o, &st, &e) == -EPERM && strstr(e.msg, "1001"), "no other one's: %s", e.msg);
+	tap_ok(t, jitfile_check(&o, &st, &e) == -EPERM && strstr(e.msg, "1001"),
+		"a file of another user is refused: %s", e.msg);
 	o.uid = 0;
-	tap_ok(t, jitfile_check(&o, &st, &e) == -EPERM, "not even for a process of root");
+	tap_ok(t, jitfile_check(&o, &st, &e) == -EPERM,
+		"a file of another user is refused also for a process of root");
 }
 
 static void times(struct tap *t, struct jitfile_owner o)
@@ -79,16 +82,18 @@ static void times(struct tap *t, struct jitfile_owner o)
 	clock_gettime(CLOCK_REALTIME, &st.st_mtim);
 	st.st_mtim.tv_sec -= 100;
 	tap_ok(t, jitfile_check(&o, &st, &e) == 0,
-		"where the process's begin is not known any time is right");
+		"if the start of the process is unknown, any time is accepted");
 	o.start_boot_ns = now_on(CLOCK_BOOTTIME) - 200 * SECOND;
-	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "what was written while it lived is believed");
+	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "a file written while the process lived is accepted");
 	o.start_boot_ns += 150 * SECOND;
-	tap_ok(t, jitfile_check(&o, &st, &e) == -ESTALE, "not what was written before: %s", e.msg);
+	tap_ok(t, jitfile_check(&o, &st, &e) == -ESTALE,
+		"a file written before the process began is refused: %s", e.msg);
 	o.start_boot_ns -= 150 * SECOND;
 	o.end_ns = now_ns() - 50 * SECOND;
-	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "of one that has ended, what was written before its end");
+	tap_ok(t, jitfile_check(&o, &st, &e) == 0, "a file written before the process ended is accepted");
 	o.end_ns -= 100 * SECOND;
-	tap_ok(t, jitfile_check(&o, &st, &e) == -ESTALE, "not what came later: %s", e.msg);
+	tap_ok(t, jitfile_check(&o, &st, &e) == -ESTALE,
+		"a file written after the process ended is refused: %s", e.msg);
 }
 
 int main(void)
@@ -97,9 +102,9 @@ int main(void)
 	struct jitfile_owner o = { 0 }, none = { 0 };
 
 	tap_ok(&t, jitfile_owner((uint32_t)getpid(), &o) && o.uid == geteuid() && o.pid == (uint32_t)getpid(),
-		"a process's user");
-	tap_ok(&t, o.shares_tmp && o.ns_pid, "shares our /tmp, as it is ours");
-	tap_ok(&t, !jitfile_owner(4194304, &none), "a process that is not there");
+		"the owner of a map has the user and PID of the process");
+	tap_ok(&t, o.shares_tmp && o.ns_pid, "this process shares our /tmp and has a PID in its namespace");
+	tap_ok(&t, !jitfile_owner(4194304, &none), "a missing process has no owner");
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", o.ns_pid);
 	opening(&t, &o);
 	owners(&t, (struct jitfile_owner){ .pid = o.pid });
@@ -108,6 +113,6 @@ int main(void)
 	tap_ok(&t,
 		jitfile_is_dump(&o, "/some/where/jit-42.dump") && !jitfile_is_dump(&o, "/jit-43.dump") &&
 			!jitfile_is_dump(&o, "/xjit-42.dump") && !jitfile_is_dump(&o, "/jit-42.dumpling"),
-		"a jitdump file is reported by its name");
+		"a jitdump file is recognized by its name");
 	return tap_done(&t);
 }

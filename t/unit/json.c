@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is written, and that Perl's JSON::PP reads it as it was meant. */
+/* Tests of base/json.h: the text that is written, and the values that Perl's JSON::PP reads from it. */
 #include "base/json.h"
 #include "base/tap.h"
 
@@ -26,7 +26,7 @@ static const char *written(char *buf, size_t size)
 	return buf;
 }
 
-/* The same, read by Perl and written again in its own way, with sorted keys and in ASCII. */
+/* The same, read by JSON::PP and written again by it, with sorted keys and in ASCII. */
 static const char *reread(char *buf, size_t size)
 {
 	char cmd[256] = "";
@@ -81,14 +81,14 @@ static void test_layout(struct tap *t)
 		"{\"a\":\"x\",\n  \"b\":18446744073709551615,\"c\":[],\"d\":[true,false,null,{}\n "
 		"],\"e\":null,"
 		"\"f\":\"0\",\"g\":\"ffffffffffffffff\",\"h\":\"000aff\",\"i\":\"\"}",
-		"values of every kind, lines where they are asked for");
+		"values of every kind are written, with new lines where requested");
 	j = begin(true);
 	every_kind(&j);
 	tap_eq_str(t, written(buf, sizeof(buf)),
 		"{\"a\": \"x\",\n  \"b\": 18446744073709551615, \"c\": [], \"d\": [true, false, null, {}\n "
 		"], "
 		"\"e\": null, \"f\": \"0\", \"g\": \"ffffffffffffffff\", \"h\": \"000aff\", \"i\": \"\"}",
-		"with spaces, but none at the end of a line");
+		"with spaces, there is none at the end of a line");
 	for (int spaced = 0; spaced <= 1; spaced++) {
 		j = begin(spaced);
 		every_kind(&j);
@@ -96,7 +96,8 @@ static void test_layout(struct tap *t)
 			"{\"a\":\"x\",\"b\":18446744073709551615,\"c\":[],\"d\":[true,false,null,{}],\"e\":"
 			"null,"
 			"\"f\":\"0\",\"g\":\"ffffffffffffffff\",\"h\":\"000aff\",\"i\":\"\"}",
-			spaced ? "so it does with spaces" : "JSON::PP reads the same values");
+			spaced ? "JSON::PP reads the same values from text with spaces"
+			       : "JSON::PP reads the same values");
 	}
 }
 
@@ -115,14 +116,14 @@ static void test_strings(struct tap *t)
 	tap_eq_str(t, reread(buf, sizeof(buf)),
 		"[\"\\\"quoted\\\" \\\\ / \\t\\n\\u0001\x7f\",\"\\u00e9 \\ud83d\\ude00\",{\"a "
 		"\\\"key\\\"\":0}]",
-		"quotes, control characters and UTF-8 are read as they were, in keys too");
+		"quotes, control characters and UTF-8 are read unchanged, also in keys");
 	j = begin(false);
 	json_str(&j, NULL, "no \xff\xc3( UTF-8");
 	tap_ok(t, reread(buf, sizeof(buf))[0] == '"' && strstr(buf, "UTF-8\""),
-		"bytes that are no UTF-8 make no text that cannot be read: %s", buf);
+		"bytes that are not UTF-8 are written as text that can be read: %s", buf);
 }
 
-/* The same bytes, wherever they go. */
+/* The same bytes are written to an out and to a buf. */
 static void test_buf(struct tap *t)
 {
 	struct json j, into;
@@ -136,7 +137,8 @@ static void test_buf(struct tap *t)
 		every_kind(&into);
 		buf_put(&b, "", 1);
 		tap_eq_str(t, (const char *)b.p, written(buf, sizeof(buf)),
-			spaced ? "with spaces too" : "a buf gets what an out gets");
+			spaced ? "a buf gets the same text as an out, with spaces"
+			       : "a buf gets the same text as an out");
 		buf_reset(&b);
 	}
 	into = (struct json){ .b = &b };
@@ -152,7 +154,7 @@ static void test_buf(struct tap *t)
 	tap_eq_str(t, (const char *)b.p,
 		"{\"a key of more bytes than most of them have\":\"0x0\",\"b\\u000a\":\"0xffffffffffffffff\","
 		"\"c\":[1,2],\"\\\"\":\"\\\"\xc3\xa9\"}",
-		"addresses, keys that are long or have to be escaped, values put by the caller");
+		"addresses, long and escaped keys, and the caller's own text are written");
 	buf_free(&b);
 }
 

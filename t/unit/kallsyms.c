@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The library against small tables whose every answer is known, and random
- * tables against a search that cannot be wrong: from the first to the last.
+ * Tests of symbols/kallsyms.h: small tables with known results, and random
+ * tables compared with a linear search.
  */
 #include "base/tap.h"
 #include "symbols/filter.h"
@@ -67,27 +67,29 @@ static void test_ends(struct tap *t)
 				   "ffffffffc0008ff0 t bpf_prog_1\t[bpf]\n"
 				   "ffffffffc000a000 t bpf_prog_2\t[bpf]\n");
 
-	check(t, ks, K - 1, "-", "nothing below the first symbol");
+	check(t, ks, K - 1, "-", "an address below the first symbol has no name");
 	check(t, ks, K, "one+0x0[]", "a symbol covers its first byte");
-	check(t, ks, K + 0xff, "one+0xff[]", "and the byte before the next");
-	check(t, ks, K + 0x1ff, "two+0xff[]", "the last function goes up to _etext");
+	check(t, ks, K + 0xff, "one+0xff[]", "a symbol covers the byte before the next symbol");
+	check(t, ks, K + 0x1ff, "two+0xff[]", "the last function ends at _etext");
 	check(t, ks, K + 0x200, "_etext+0x0[]", "_etext names its own address");
-	check(t, ks, K + 0x201, "-", "and nothing after it");
+	check(t, ks, K + 0x201, "-", "_etext does not cover the address after its own");
 	check(t, ks, K + 0x1000000, "__start_rodata+0x0[]", "a data marker names its own address");
-	check(t, ks, K + 0x1000001, "-", "and no data that has another name or none");
-	check(t, ks, K + 0x1000fff, "banner+0xeff[]", "the kernel's last symbol goes on in its page");
-	check(t, ks, K + 0x1001000, "-", "and ends with it, where a module follows");
+	check(t, ks, K + 0x1000001, "-", "a data marker does not cover the data after its own address");
+	check(t, ks, K + 0x1000fff, "banner+0xeff[]", "the kernel's last symbol covers the rest of its page");
+	check(t, ks, K + 0x1001000, "-", "the kernel's last symbol ends with its page if a module follows");
 	check(t, ks, M + 0x101f, "m_first+0xf[m]", "a module's symbol ends at the next");
-	check(t, ks, M + 0x10ff, "m_last+0xdf[m]", "its last ends where another module begins");
-	check(t, ks, M + 0x1fff, "n_first+0xeff[n]", "code goes on in its page");
-	check(t, ks, M + 0x2000, "-", "and ends with it, where the module's data follow");
-	check(t, ks, M + 0x4fff, "n_data+0xfff[n]", "a module's last symbol goes on in its page");
-	check(t, ks, M + 0x5000, "-", "and ends with it");
-	check(t, ks, M + 0x8fff, "bpf_prog_1+0xf[bpf]", "a BPF program is named");
-	check(t, ks, M + 0x9000, "-", "and ends with its page though another program follows");
-	check(t, ks, M + 0xb000, "-", "nothing after the last symbol");
-	check(t, ks, UINT64_MAX, "-", "nor at the last address");
-	check(t, ks, 0, "-", "nor at the first");
+	check(t, ks, M + 0x10ff, "m_last+0xdf[m]",
+		"a module's last symbol ends where the next module begins");
+	check(t, ks, M + 0x1fff, "n_first+0xeff[n]", "a module's last function covers the rest of its page");
+	check(t, ks, M + 0x2000, "-",
+		"a module's last function ends with its page if the module's data follow");
+	check(t, ks, M + 0x4fff, "n_data+0xfff[n]", "a module's last symbol covers the rest of its page");
+	check(t, ks, M + 0x5000, "-", "a module's last symbol ends with its page");
+	check(t, ks, M + 0x8fff, "bpf_prog_1+0xf[bpf]", "a BPF program has its name");
+	check(t, ks, M + 0x9000, "-", "a BPF program ends with its page even if another one follows");
+	check(t, ks, M + 0xb000, "-", "an address after the last symbol has no name");
+	check(t, ks, UINT64_MAX, "-", "the last address has no name");
+	check(t, ks, 0, "-", "address 0 has no name");
 	tap_eq_u64(t, kallsyms_count(ks), 11, "every symbol is counted");
 }
 
@@ -98,13 +100,14 @@ static void test_edges(struct tap *t)
 	CLEANUP(kallsyms_free_p) struct kallsyms *one = load("fffffffffffffff0 T only\n");
 	CLEANUP(kallsyms_free_p) struct kallsyms *mods = load("ffffffffc0000000 t a\t[m]\n");
 
-	check(t, ks, UINT64_C(1) << 63, "bottom+0x0[]", "the lowest kernel address has its symbol");
+	check(t, ks, UINT64_C(1) << 63, "bottom+0x0[]", "a symbol at the lowest kernel address is found");
 	check(t, ks, UINT64_MAX - 1, "bottom+0x7ffffffffffffffe[]",
-		"no step overflows over half the address space");
-	check(t, ks, (UINT64_C(1) << 63) - 1, "-", "no user address is named");
-	check(t, one, UINT64_MAX - 1, "only+0xe[]", "the last page of all has an end");
-	check(t, mods, M, "a+0x0[m]", "a table of modules alone works");
-	check(t, mods, K, "-", "and names nothing of the kernel");
+		"a symbol can cover half the address space");
+	check(t, ks, (UINT64_C(1) << 63) - 1, "-", "a user address has no name");
+	check(t, one, UINT64_MAX - 1, "only+0xe[]",
+		"a symbol in the last page of the address space has an end");
+	check(t, mods, M, "a+0x0[m]", "a table with only a module's symbols works");
+	check(t, mods, K, "-", "a table with only a module's symbols names no kernel address");
 }
 
 static void test_names(struct tap *t)
@@ -112,17 +115,20 @@ static void test_names(struct tap *t)
 	static const struct {
 		const char *lines, *want, *name;
 	} cases[] = {
-		{ "W weak\nK t local\n", "local", "strong before weak, though local" },
-		{ "t local\nK T ___global\n", "___global", "global before local, though with underscores" },
-		{ "T __b\nK T _c\nK T d\n", "d", "fewer underscores first" },
-		{ "T x\nK T y\n", "x", "of equals the first in the file" },
-		{ "T __pfx_b\nK t a\n", "a", "a function before the padding of another" },
-		{ "T __sched_text_start\nK t __pfx_a\n", "__pfx_a", "anything before a section's start" },
-		{ "T _stext\nK T _text\nK W a\n", "a", "_stext names no function" },
-		{ "T _etext\nK D data\n", "data", "anything before a section's end" },
-		{ "T __ia32_sys_x\nK T __x64_sys_x\n", "__x64_sys_x", "the native system call entry" },
-		{ "D data\nK t code\n", "code", "code before data" },
-		{ "t __stop_tty\n", "__stop_tty", "a function called __stop_tty is no marker" },
+		{ "W weak\nK t local\n", "local", "a strong local symbol comes before a weak one" },
+		{ "t local\nK T ___global\n", "___global",
+			"a global symbol comes before a local one, even with underscores" },
+		{ "T __b\nK T _c\nK T d\n", "d", "a name with fewer underscores comes first" },
+		{ "T x\nK T y\n", "x", "among equal symbols the first in the file wins" },
+		{ "T __pfx_b\nK t a\n", "a", "a function comes before the padding of another one" },
+		{ "T __sched_text_start\nK t __pfx_a\n", "__pfx_a",
+			"any other symbol comes before a section's start marker" },
+		{ "T _stext\nK T _text\nK W a\n", "a", "_stext does not name a function" },
+		{ "T _etext\nK D data\n", "data", "any other symbol comes before a section's end marker" },
+		{ "T __ia32_sys_x\nK T __x64_sys_x\n", "__x64_sys_x",
+			"the native system call entry comes first" },
+		{ "D data\nK t code\n", "code", "code comes before data" },
+		{ "t __stop_tty\n", "__stop_tty", "a function called __stop_tty is not a marker" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -145,11 +151,12 @@ static void test_names(struct tap *t)
 		load("ffffffff81000000 t __stop_tty\nffffffff81000010 T alias\nffffffff81000010 t x\n"
 		     "ffffffff81000020 T x\n");
 
-	check(t, ks, K + 1, "__stop_tty+0x1[]", "and has a body");
-	tap_eq_u64(t, kallsyms_address(ks, "alias"), K + 0x10, "a symbol is found by name");
+	check(t, ks, K + 1, "__stop_tty+0x1[]",
+		"a function called __stop_tty covers the bytes after its start");
+	tap_eq_u64(t, kallsyms_address(ks, "alias"), K + 0x10, "a symbol's address is found by its name");
 	tap_eq_u64(t, kallsyms_address(ks, "x"), K + 0x10,
-		"the first of two is, though its address goes by another name");
-	tap_eq_u64(t, kallsyms_address(ks, "y"), 0, "an absent one is not");
+		"the first of two equal names is found, even if its address has another name");
+	tap_eq_u64(t, kallsyms_address(ks, "y"), 0, "a missing name has address 0");
 }
 
 static void test_pfx_sharing(struct tap *t)
@@ -159,15 +166,14 @@ static void test_pfx_sharing(struct tap *t)
 				   "ffffffff81000020 t __pfx_b\nffffffff81000030 t c\n"
 				   "ffffffff81000040 t __pfx_\nffffffff81000050 t b\n");
 
-	check(t, ks, K, "__pfx_a+0x0[]", "padding has its name");
-	check(t, ks, K + 0x10, "a+0x0[]", "its function has the tail of it");
-	check(t, ks, K + 0x30, "c+0x0[]", "another function has its own");
-	check(t, ks, K + 0x40, "__pfx_+0x0[]", "a bare __pfx_ is a name");
-	check(t, ks, K + 0x50, "b+0x0[]", "and the next line is none of its");
+	check(t, ks, K, "__pfx_a+0x0[]", "padding has its own name");
+	check(t, ks, K + 0x10, "a+0x0[]", "a function has the name without __pfx_");
+	check(t, ks, K + 0x30, "c+0x0[]", "another function after the padding has its own name");
+	check(t, ks, K + 0x40, "__pfx_+0x0[]", "a bare __pfx_ is a valid name");
+	check(t, ks, K + 0x50, "b+0x0[]", "the function after a bare __pfx_ has its own name");
 }
 
-/* The numbers FIRST and SECOND as names of LEN digits: whether the second is kept as the tail of the first.
- */
+/* With FIRST and SECOND as names of LEN digits: is the second one stored as the tail of "__pfx_FIRST"? */
 static bool shares_tail(size_t len, int first, int second)
 {
 	CLEANUP(kallsyms_free_p) struct kallsyms *ks = NULL;
@@ -188,11 +194,11 @@ static void test_pfx_lengths(struct tap *t)
 		shared += shares_tail(len, 1, 1);
 		mistaken += shares_tail(len, 1, 2);
 	}
-	tap_eq_u64(t, shared, 150, "a name of any length is kept once with its padding's");
-	tap_eq_u64(t, mistaken, 0, "one that differs in its last byte is not");
+	tap_eq_u64(t, shared, 150, "a name of any length shares its bytes with its padding's name");
+	tap_eq_u64(t, mistaken, 0, "a name that differs in its last byte shares nothing");
 }
 
-/* Symbols out of order behind others that are in order, at addresses that both have. */
+/* Sorted symbols, then unsorted ones, some of them at the same addresses. */
 static void test_late_symbols(struct tap *t)
 {
 	CLEANUP(kallsyms_free_p)
@@ -200,11 +206,13 @@ static void test_late_symbols(struct tap *t)
 				   "ffffffff81000020 t late\nffffffff81000028 t between\n"
 				   "ffffffff81000000 t early\nffffffff81000030 T better\n");
 
-	check(t, ks, K, "early+0x0[]", "a symbol that comes late is found before all others");
-	check(t, ks, K + 0x10, "a+0x0[]", "the first of those in order stays");
-	check(t, ks, K + 0x20, "b+0x0[]", "of equals out of order the first in the file names the address");
-	check(t, ks, K + 0x28, "between+0x0[]", "a late symbol is found between others");
-	check(t, ks, K + 0x30, "better+0x0[]", "a late name that is better names the address");
+	check(t, ks, K, "early+0x0[]",
+		"a symbol at the lowest address is found though it comes late in the file");
+	check(t, ks, K + 0x10, "a+0x0[]", "the first sorted symbol is still found");
+	check(t, ks, K + 0x20, "b+0x0[]",
+		"a late symbol does not replace an equal one that was first in the file");
+	check(t, ks, K + 0x28, "between+0x0[]", "a late symbol with an address between two others is found");
+	check(t, ks, K + 0x30, "better+0x0[]", "a late symbol with a better name replaces the first one");
 }
 
 static void test_refusals(struct tap *t)
@@ -217,28 +225,30 @@ static void test_refusals(struct tap *t)
 	} cases[] = {
 #define CASE(text, want, name) { text, sizeof(text) - 1, want, name }
 		CASE("", -EINVAL, "an empty file is refused"),
-		CASE("hello world\n", -EINVAL, "a text is refused"),
+		CASE("hello world\n", -EINVAL, "another text is refused"),
 		CASE("\x7f"
 		     "ELF\2\1\1\n",
 			-EINVAL, "a binary is refused"),
-		CASE("ffffffff81000000 T a\nffffffff81000010 T b", -EINVAL, "a cut name is refused"),
+		CASE("ffffffff81000000 T a\nffffffff81000010 T b", -EINVAL, "a truncated name is refused"),
 		CASE("ffffffff81000000 T a\n\n", -EINVAL, "an empty line is refused"),
 		CASE("ffffffff81000000 T \n", -EINVAL, "a missing name is refused"),
 		CASE("ffffffff81000000 TT a\n", -EINVAL, "a long type is refused"),
-		CASE("ffffffff81000000 1 a\n", -EINVAL, "a digit for a type is refused"),
+		CASE("ffffffff81000000 1 a\n", -EINVAL, "a digit as the type is refused"),
 		CASE("fffffffff81000000 T a\n", -EINVAL, "17 digits are refused"),
-		CASE(" T a\n", -EINVAL, "no digits are refused"),
-		CASE("fffffffg81000000 T a\n", -EINVAL, "a digit that is none is refused"),
-		CASE("FFFFFFFF81000000 T a\n", -EINVAL, "capital digits are refused, the kernel prints none"),
+		CASE(" T a\n", -EINVAL, "a missing address is refused"),
+		CASE("fffffffg81000000 T a\n", -EINVAL, "an address with an invalid digit is refused"),
+		CASE("FFFFFFFF81000000 T a\n", -EINVAL,
+			"capital hex digits, which the kernel never prints, are refused"),
 		CASE("ffffffff81000000 T a b\n", -EINVAL, "a second word is refused"),
-		CASE("ffffffff81000000 T a\t[m\n", -EINVAL, "an open module is refused"),
-		CASE("ffffffff81000000 T a\t[]\n", -EINVAL, "an empty module is refused"),
-		CASE("ffffffff81000000 T a\tm]\n", -EINVAL, "a module without a bracket is refused"),
+		CASE("ffffffff81000000 T a\t[m\n", -EINVAL, "a module without a closing bracket is refused"),
+		CASE("ffffffff81000000 T a\t[]\n", -EINVAL, "an empty module name is refused"),
+		CASE("ffffffff81000000 T a\tm]\n", -EINVAL, "a module without an opening bracket is refused"),
 		CASE("ffffffff81000000 T a\t[m] x\n", -EINVAL, "a word after the module is refused"),
-		CASE("ffffffff81000000 T a\0b\n", -EINVAL, "a NUL is refused"),
-		CASE("0000000000000000 T a\n0000000000000000 T b\n", -EACCES, "all zero: kptr_restrict"),
-		CASE("0 T a\n", -EACCES, "a short zero is zero"),
-		CASE("0000000000001000 A a\n", -EINVAL, "per-CPU offsets alone are no kernel"),
+		CASE("ffffffff81000000 T a\0b\n", -EINVAL, "a NUL byte is refused"),
+		CASE("0000000000000000 T a\n0000000000000000 T b\n", -EACCES,
+			"a table whose addresses are all zero is -EACCES (kptr_restrict)"),
+		CASE("0 T a\n", -EACCES, "a zero address of one digit is -EACCES as well"),
+		CASE("0000000000001000 A a\n", -EINVAL, "a table with only per-CPU offsets is refused"),
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -254,7 +264,7 @@ static void test_refusals(struct tap *t)
 	}
 }
 
-/* A name of LEN bytes is read whole, whatever it is cut by. */
+/* The parser reads text in chunks: a name of any length is read whole, wherever a chunk ends. */
 static void test_lengths(struct tap *t)
 {
 	bool good = true;
@@ -288,7 +298,7 @@ static uint64_t next_random(uint64_t *x)
 
 enum { SYMS = 3000 };
 
-/* A shuffled table of modules and kernel symbols as text; the starts go to STARTS. */
+/* An unsorted table of module and kernel symbols as text; their addresses go to STARTS. */
 static char *random_table(uint64_t *seed, uint64_t *starts, size_t *len)
 {
 	char *text = malloc(SYMS * 64u);
@@ -329,7 +339,7 @@ static void test_random(struct tap *t)
 		if (!kallsyms_find(ks, addrs[i], &s) && best && addrs[i] < (best | 4095))
 			wrong++;
 	}
-	tap_eq_u64(t, wrong, 0, "an unsorted table answers as a search through all of it");
+	tap_eq_u64(t, wrong, 0, "look-ups in an unsorted table give the same as a linear search");
 	kallsyms_find_many(ks, addrs, ARRAY_LEN(addrs), many);
 	for (size_t i = 0; i < ARRAY_LEN(addrs); i++) {
 		bool found = kallsyms_find(ks, addrs[i], &s);
@@ -337,7 +347,7 @@ static void test_random(struct tap *t)
 		differ += found != (many[i].name != NULL) ||
 			  (found && (s.name != many[i].name || s.end != many[i].end));
 	}
-	tap_eq_u64(t, differ, 0, "many at once give what one by one gives");
+	tap_eq_u64(t, differ, 0, "kallsyms_find_many() gives the same as kallsyms_find() for each address");
 }
 
 static void test_relocate(struct tap *t)
@@ -351,19 +361,20 @@ static void test_relocate(struct tap *t)
 	size_t dropped = 0;
 
 	tap_eq_u64(t, kallsyms_relocate(ks, 0x1000, &dropped, &e), -ERANGE,
-		"no kernel is moved among user addresses");
-	tap_eq_u64(t, kallsyms_relocate(ks, UINT64_MAX - 8, &dropped, &e), -ERANGE, "nor over the end");
-	check(t, ks, K + 0x10, "a+0x0[]", "after which all is as before");
-	tap_eq_u64(t, kallsyms_relocate(ks, K + 0x200000, &dropped, &e), 0, "a kernel is moved");
-	check(t, ks, K + 0x200011, "a+0x1[]", "its symbols are where it is");
-	check(t, ks, K + 0x11, "-", "and not where it was");
-	check(t, ks, M, "-", "its modules are gone");
-	tap_eq_u64(t, dropped, 1, "and were counted");
-	tap_eq_u64(t, kallsyms_address(ks, "_stext"), K + 0x200000, "_stext moved too");
-	tap_eq_u64(t, kallsyms_relocate(ks, K, &dropped, &e), 0, "and it can be moved back");
-	check(t, ks, K + 0x10, "a+0x0[]", "to where it was");
+		"moving a kernel to user addresses is refused");
+	tap_eq_u64(t, kallsyms_relocate(ks, UINT64_MAX - 8, &dropped, &e), -ERANGE,
+		"moving a kernel past the end of the address space is refused");
+	check(t, ks, K + 0x10, "a+0x0[]", "a refused move leaves the symbols where they were");
+	tap_eq_u64(t, kallsyms_relocate(ks, K + 0x200000, &dropped, &e), 0, "a kernel can be moved");
+	check(t, ks, K + 0x200011, "a+0x1[]", "a symbol has moved with the kernel");
+	check(t, ks, K + 0x11, "-", "a moved symbol is no longer at its old address");
+	check(t, ks, M, "-", "the symbols of modules are removed by a move");
+	tap_eq_u64(t, dropped, 1, "the removed symbols are counted");
+	tap_eq_u64(t, kallsyms_address(ks, "_stext"), K + 0x200000, "_stext has moved too");
+	tap_eq_u64(t, kallsyms_relocate(ks, K, &dropped, &e), 0, "a kernel can be moved back");
+	check(t, ks, K + 0x10, "a+0x0[]", "a symbol is back at its first address");
 	tap_eq_u64(t, kallsyms_relocate(without, K, &dropped, &e), -ENOENT,
-		"without _stext there is nothing to go by");
+		"a table without _stext cannot be moved");
 }
 
 static void test_foreign(struct tap *t)
@@ -373,13 +384,13 @@ static void test_foreign(struct tap *t)
 	CLEANUP(kallsyms_free_p) struct kallsyms *del = load("ffffffff81000000 T a\177\n");
 	CLEANUP(kallsyms_free_p) struct kallsyms *utf8 = load("ffffffff81000000 t a\t[\303\244]\n");
 
-	tap_ok(t, plain && kallsyms_plain(plain), "printable ASCII is plain");
-	tap_ok(t, esc && !kallsyms_plain(esc), "an escape character is not");
-	tap_ok(t, del && !kallsyms_plain(del), "nor is DEL");
-	tap_ok(t, utf8 && !kallsyms_plain(utf8), "nor is what is not ASCII, in a module's name");
+	tap_ok(t, plain && kallsyms_plain(plain), "a name of printable ASCII is plain");
+	tap_ok(t, esc && !kallsyms_plain(esc), "a name with an escape character is not plain");
+	tap_ok(t, del && !kallsyms_plain(del), "a name with DEL is not plain");
+	tap_ok(t, utf8 && !kallsyms_plain(utf8), "a module's name with a non-ASCII character is not plain");
 }
 
-/* The live table, or a file, for scripts/bench.d: ns for each of a million look-ups. */
+/* For scripts/bench.d: time a million look-ups in the live table or in FILE; prints ns for each. */
 static int bench(const char *file)
 {
 	enum { N = 1000000 };

@@ -11,7 +11,7 @@ static const char text[] =
 	"# Kernel Configuration\nCONFIG_BPF_SYSCALL=y\nCONFIG_KPROBES=m\n# CONFIG_BPF is not set\n"
 	"CONFIG_LSM=\"yama,bpf\"\nCONFIG_HZ=250";
 
-/* LEN bytes that end at an unmapped page, so that an over-read faults. */
+/* A copy of LEN bytes that ends before an unmapped page, so that a read past its end faults. */
 static void *at_the_edge(const void *data, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (len + page) / page * page;
@@ -33,19 +33,21 @@ static void test_values(struct tap *t)
 	struct kconfig *kc = NULL;
 	char v[64], tiny[3];
 
-	tap_ok(t, parse(text, sizeof(text) - 1, &kc, NULL) == 0, "plain text is a configuration");
-	tap_ok(t, kconfig_find(kc, "CONFIG_BPF_SYSCALL", v, sizeof(v)) && strcmp(v, "y") == 0, "y is found");
-	tap_ok(t, kconfig_find(kc, "CONFIG_KPROBES", v, sizeof(v)) && strcmp(v, "m") == 0, "m is found");
+	tap_ok(t, parse(text, sizeof(text) - 1, &kc, NULL) == 0, "a plain text configuration is read");
+	tap_ok(t, kconfig_find(kc, "CONFIG_BPF_SYSCALL", v, sizeof(v)) && strcmp(v, "y") == 0,
+		"a value of y is found");
+	tap_ok(t, kconfig_find(kc, "CONFIG_KPROBES", v, sizeof(v)) && strcmp(v, "m") == 0,
+		"a value of m is found");
 	tap_ok(t, !kconfig_find(kc, "CONFIG_BPF", v, sizeof(v)) && !v[0],
-		"what is not set is absent, though another name begins so");
+		"an option that is not set is missing, even if it is the start of another name");
 	tap_ok(t, !kconfig_find(kc, "CONFIG_BPF_SYS", v, sizeof(v)),
-		"the beginning of a name is not the name");
+		"the start of a name does not find the name");
 	kconfig_find(kc, "CONFIG_LSM", v, sizeof(v));
 	tap_eq_str(t, v, "\"yama,bpf\"", "a string keeps its quotes");
 	kconfig_find(kc, "CONFIG_HZ", v, sizeof(v));
-	tap_eq_str(t, v, "250", "a last line without newline counts");
+	tap_eq_str(t, v, "250", "a last line without a newline is read");
 	kconfig_find(kc, "CONFIG_HZ", tiny, sizeof(tiny));
-	tap_eq_str(t, tiny, "25", "a value is cut to its buffer");
+	tap_eq_str(t, tiny, "25", "a value is cut to the size of the buffer");
 	tap_eq_str(t, kconfig_path(kc), "/proc/config.gz", "the path is kept");
 	kconfig_free(kc);
 	kconfig_free(NULL);
@@ -73,18 +75,18 @@ static void test_gzip(struct tap *t)
 	char v[8];
 
 	tap_ok(t, parse(gz, len, &kc, NULL) == 0 && kconfig_find(kc, "CONFIG_HZ", v, sizeof(v)),
-		"gzip is decompressed");
+		"a gzip file is decompressed");
 	kconfig_free(kc);
 	for (size_t cut = 0; cut < len; cut++)
 		refused &= parse(gz, cut, &kc, NULL) != 0;
-	tap_ok(t, refused, "cut at any byte it is refused");
+	tap_ok(t, refused, "a gzip file cut at any byte is refused");
 	refused = true;
 	for (size_t at = 10; at < len; at++) {
 		gz[at] ^= 0x55;
 		refused &= parse(gz, len, &kc, NULL) != 0;
 		gz[at] ^= 0x55;
 	}
-	tap_ok(t, refused, "with any byte of the stream changed it is refused");
+	tap_ok(t, refused, "a gzip file with any byte of the stream changed is refused");
 }
 
 static void test_bomb(struct tap *t)
@@ -101,7 +103,7 @@ static void test_bomb(struct tap *t)
 	len = gzip(zeros, BIG, gz, 1 << 20);
 	tap_ok(t,
 		kconfig_parse("/proc/config.gz", gz, len, &kc, &e) == -EFBIG && strstr(e.msg, "larger than"),
-		"64 MiB in %zu KiB of gzip are refused", len >> 10);
+		"64 MiB in a gzip file of %zu KiB are refused", len >> 10);
 	free(zeros);
 	free(gz);
 }
@@ -111,14 +113,15 @@ static void test_garbage(struct tap *t)
 	struct kconfig *kc = NULL;
 	struct err e = { 0 };
 
-	tap_ok(t, parse("", 0, &kc, &e) == -EINVAL, "an empty file is no configuration");
-	tap_ok(t, parse("\x1f\x8b", 2, &kc, &e) == -EBADMSG, "gzip's magic alone is damaged");
+	tap_ok(t, parse("", 0, &kc, &e) == -EINVAL, "an empty file is not a configuration");
+	tap_ok(t, parse("\x1f\x8b", 2, &kc, &e) == -EBADMSG,
+		"a gzip file that ends after its magic is damaged");
 	tap_ok(t,
 		parse("hello\nworld\n", 12, &kc, &e) == -EINVAL &&
 			strstr(e.msg, "is not a kernel configuration"),
-		"other text is no configuration");
+		"another text is not a configuration");
 	tap_ok(t, parse("CONFIG_A=y\n\0CONFIG_B=y\n", 23, &kc, &e) == -EINVAL,
-		"a NUL byte is no configuration");
+		"a text with a NUL byte is not a configuration");
 }
 
 int main(void)

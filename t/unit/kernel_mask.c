@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two kernels that differ in nothing but where they, their modules and BPF programs lie tell the same
- * addresses. */
+/*
+ * Two boots that differ only in the addresses of the kernel, its modules and its
+ * BPF programs must give the same addresses in a capture.
+ */
 #include "base/tap.h"
 #include "capture/reader.h"
 #include "record/stacks.h"
@@ -9,7 +11,7 @@
 
 #define N 8
 
-/* Where things lie in one boot; what is where inside of them never changes. */
+/* The start addresses in one boot. The layout inside each never changes. */
 struct boot {
 	uint64_t kernel, module, other, bpf;
 };
@@ -36,7 +38,7 @@ static void write_symbols(const struct boot *b, const char *path)
 	fclose(f);
 }
 
-/* A kernel stack of boot B: two of the kernel, two of a module, of another, of BPF, of nothing. */
+/* A kernel stack of boot B: in the kernel, two modules and a BPF program, and at an unknown address. */
 static void frames_of(const struct boot *b, __u64 frames[N])
 {
 	frames[0] = b->kernel + 0x1010;
@@ -49,7 +51,7 @@ static void frames_of(const struct boot *b, __u64 frames[N])
 	frames[7] = b->kernel + 0x1010;
 }
 
-/* The stack of boot B through a table that hides, and back; release *C. */
+/* Write the stack of boot B with a table that hides addresses, and read it back. The caller frees *C. */
 static void through(const struct boot *b, struct cap_reader **c)
 {
 	char symbols[] = "/tmp/unit-kernel_mask.XXXXXX", path[] = "/tmp/unit-kernel_mask.XXXXXX";
@@ -80,7 +82,7 @@ static void through(const struct boot *b, struct cap_reader **c)
 	unlink(path);
 }
 
-/* "name+offset" of ADDR by the capture's own symbols. */
+/* "name+offset" of ADDR by the capture's symbols. */
 static const char *name_of(const struct cap_reader *c, uint64_t addr, char *buf, size_t cap)
 {
 	snprintf(buf, cap, "?");
@@ -117,14 +119,14 @@ int main(void)
 	a = c[0]->stacks[0].frames;
 	b = c[1]->stacks[0].frames;
 	tap_ok(&t, memcmp(a, b, N * sizeof(*a)) == 0,
-		"two boots that lie elsewhere give the same addresses, so they tell nothing of where");
-	tap_ok(&t, !is_reported(c[1], &boots[1]), "none is a real one");
+		"two boots with other addresses give the same capture, so it does not reveal them");
+	tap_ok(&t, !is_reported(c[1], &boots[1]), "no address in the capture is a real one");
 	for (size_t i = 0; i < N; i++)
-		tap_eq_str(
-			&t, name_of(c[1], b[i], buf, sizeof(buf)), want[i], "each has its name and offset");
+		tap_eq_str(&t, name_of(c[1], b[i], buf, sizeof(buf)), want[i],
+			"a frame has its name and offset");
 	tap_ok(&t, a[0] == KERNEL_MASK_STEXT + 0x1010 && a[7] == a[0],
-		"the kernel's are those of a kernel that was not moved");
-	tap_ok(&t, a[3] - a[2] == 0x300, "inside of a module distances are true");
+		"an address of the kernel is that of a kernel that was not moved");
+	tap_ok(&t, a[3] - a[2] == 0x300, "distances inside a module are kept");
 	cap_reader_free(c[0]);
 	cap_reader_free(c[1]);
 	kernel_mask_free(NULL);

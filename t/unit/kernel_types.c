@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libbpf is the oracle: it makes the BTF that is read, and reads what comes of it. */
+/* Tests of kernel_types_read() with libbpf as the reference: it makes the BTF and reads the result. */
 #include "base/tap.h"
 #include "record/kernel_btf.h"
 
@@ -25,7 +25,7 @@ static struct file new_file(const void *bytes, size_t n)
 	return f;
 }
 
-/* What kernel_types_read() makes of FILE, as libbpf reads it; NULL with *RC when it fails. */
+/* Reduce FILE with kernel_types_read() and parse the result with libbpf; NULL with *RC if it fails. */
 static struct btf *read_names(const char *file, struct kernel_types_name *names, size_t n, int *rc)
 {
 	struct file out = new_file("", 0);
@@ -41,7 +41,7 @@ static struct btf *read_names(const char *file, struct kernel_types_name *names,
 	return btf;
 }
 
-/* Bits from the start of struct ID to member NAME, those of members without a name included; -1 = none. */
+/* The bit offset of member NAME in struct ID, also inside members without a name; -1 = none. */
 static long offset_of(const struct btf *btf, uint32_t id, const char *name)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
@@ -104,24 +104,27 @@ static void test_made(struct tap *t, const char *path, const struct btf *from)
 	struct btf *to = read_names(path, names, ARRAY_LEN(names), &rc);
 	const struct btf_type *type;
 
-	if (!tap_ok(t, rc == 0 && to, "what libbpf made is read, and the other way round"))
+	if (!tap_ok(t, rc == 0 && to, "a BTF of libbpf is reduced, and libbpf reads the result"))
 		return;
-	tap_eq_u64(t, names[0].id, (uint64_t)struct_id(from, "wanted"), "a struct has the id that it had");
+	tap_eq_u64(
+		t, names[0].id, (uint64_t)struct_id(from, "wanted"), "a struct has its id in the whole BTF");
 	tap_eq_u64(t, names[1].id, (uint64_t)btf__find_by_name_kind(from, "btf_trace_here", BTF_KIND_TYPEDEF),
-		"a hook, too");
-	tap_eq_u64(t, names[1].args, 3, "and its arguments are counted");
-	tap_ok(t, names[4].id && !names[4].args, "a typedef of something else has none");
-	tap_ok(t, !names[2].id && !names[3].id, "what is not there, or of another kind, has none");
+		"a hook has its id in the whole BTF");
+	tap_eq_u64(t, names[1].args, 3, "the arguments of a hook are counted");
+	tap_ok(t, names[4].id && !names[4].args, "a typedef of another type has an id and no arguments");
+	tap_ok(t, !names[2].id && !names[3].id, "a missing name, or one of another kind, has no id");
 	id = struct_id(to, "wanted");
 	type = btf__type_by_id(to, (uint32_t)id);
-	tap_ok(t, type && type->size == 40 && btf_vlen(type) == 5, "the copy has its size and members");
-	tap_ok(t, offset_of(to, (uint32_t)id, "b") == 64, "those of a part without a name are there");
+	tap_ok(t, type && type->size == 40 && btf_vlen(type) == 5,
+		"the reduced struct has its size and members");
+	tap_ok(t, offset_of(to, (uint32_t)id, "b") == 64, "the members of a struct without a name are kept");
 	tap_ok(t, offset_of(to, (uint32_t)id, "e") == 291 && btf_member_bitfield_size(type, 4) == 3,
-		"and bit fields");
+		"bit fields are kept");
 	tap_eq_u64(t, (uint64_t)btf__resolve_size(to, btf_members(type)[3].type), 8,
-		"what is not asked for keeps its size");
+		"a struct that was not requested keeps its size");
 	id = struct_id(to, "other");
-	tap_ok(t, id > 0 && !btf_vlen(btf__type_by_id(to, (uint32_t)id)), "without its members");
+	tap_ok(t, id > 0 && !btf_vlen(btf__type_by_id(to, (uint32_t)id)),
+		"a struct that was not requested has no members");
 	btf__free(to);
 }
 
@@ -138,7 +141,7 @@ static void test_damaged(struct tap *t, const uint8_t *bytes, size_t len)
 		refused += rc == -EINVAL;
 		close(f.fd);
 	}
-	tap_eq_u64(t, refused, len, "every shortened file is -EINVAL, with a message");
+	tap_eq_u64(t, refused, len, "a file cut anywhere is -EINVAL, with a message");
 	refused = 0;
 	for (size_t i = 0; i < len * 8; i++) {
 		_cleanup_free_ uint8_t *copy = malloc(len);
@@ -151,10 +154,10 @@ static void test_damaged(struct tap *t, const uint8_t *bytes, size_t len)
 		refused += rc != 0 && rc != -EINVAL;
 		close(f.fd);
 	}
-	tap_eq_u64(t, refused, 0, "of a flipped bit nothing worse comes");
+	tap_eq_u64(t, refused, 0, "a file with any bit changed is accepted or -EINVAL");
 }
 
-/* Of the tracepoint whose typedef is ID. */
+/* The number of arguments of the tracepoint whose typedef is ID. */
 static uint64_t count_args(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *ptr = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);
@@ -180,10 +183,11 @@ static void test_kernel(struct tap *t)
 	if (!tap_ok(t, rc == 0 && few, "the running kernel's BTF is read"))
 		return;
 	tap_eq_u64(t, names[2].id, (uint64_t)libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP),
-		"a tracepoint's id is what libbpf finds");
-	tap_eq_u64(t, names[2].args, count_args(all, names[2].id), "and so are its arguments");
+		"a tracepoint has the id that libbpf finds");
+	tap_eq_u64(t, names[2].args, count_args(all, names[2].id),
+		"a tracepoint has the number of arguments that libbpf finds");
 	tap_eq_u64(t, names[3].id, (uint64_t)libbpf_find_vmlinux_btf_id("task", BPF_TRACE_ITER),
-		"an iterator's, too");
+		"an iterator has the id that libbpf finds");
 	id = struct_id(few, "task_struct");
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
 		same = same && offset_of(all, names[0].id, members[i]) >= 0 &&
@@ -192,8 +196,9 @@ static void test_kernel(struct tap *t)
 	tap_ok(t,
 		offset_of(few, (uint32_t)struct_id(few, "mm_struct"), "start_stack") ==
 			offset_of(all, names[1].id, "start_stack"),
-		"and so is one in a part of mm_struct without a name");
-	tap_ok(t, btf__type_cnt(few) < btf__type_cnt(all) / 100, "of a hundred types less than one is kept");
+		"a member in a part of mm_struct without a name is where libbpf has it");
+	tap_ok(t, btf__type_cnt(few) < btf__type_cnt(all) / 100,
+		"fewer than one in a hundred types are kept");
 	btf__free(few);
 	btf__free(all);
 }
@@ -211,9 +216,9 @@ int main(void)
 	test_made(&t, f.path, made);
 	test_damaged(&t, bytes, len);
 	tap_eq_u64(&t, (uint64_t)-kernel_types_read("/nonexistent", &name, 1, f.fd, &e), ENOENT,
-		"a file that is not there is -ENOENT");
+		"a missing file is -ENOENT");
 	tap_eq_str(&t, e.msg, "cannot read the kernel's BTF, '/nonexistent': No such file or directory",
-		"named in the message");
+		"the message names the missing file");
 	test_kernel(&t);
 	close(f.fd);
 	btf__free(made);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/kernelfiles.h and elf/kernelfiles.h: a made module under a directory that stands for the
- * machine.
+ * Tests of kmodtree_*() and kmodfile_*() of elf/kernelfiles.h: a made module under a directory that is used
+ * as the root of a machine.
  *
  *   kmodfile --make CAPTURE RELEASE < FUNCTIONS
  *
  * writes a capture of that kernel release for t/tools/symbolize-kmod.t. Each line of FUNCTIONS is "MODULE
- * NAME START SIZE FROM TO", numbers in hex: a function of so many bytes, with calls that return to each
+ * NAME START SIZE FROM TO", numbers in hex: a function of SIZE bytes, and stacks with a frame for each
  * address from START + FROM to before START + TO.
  */
 #include "base/tap.h"
@@ -116,7 +116,7 @@ static int make(const char *out, const char *release)
 
 /* --- files --- */
 
-/* LEN bytes under the root, with the directories that it needs. */
+/* Write a file of LEN bytes at PATH under the root, and create its directories. */
 static void put_bytes(const char *path, const void *bytes, size_t len)
 {
 	char full[2 * PATH_MAX];
@@ -172,7 +172,7 @@ static int find(const struct cap_ksym *const *k, size_t n, bool loaded, struct k
 	return rc;
 }
 
-/* With first and second recorded, in that order. */
+/* Find the file for the recorded functions `first` and `second`. */
 static int find_two(struct kmodfile *ret)
 {
 	return find((const struct cap_ksym *[]){ &first, &second }, 2, false, ret);
@@ -203,18 +203,17 @@ static void test_places(struct tap *t)
 {
 	struct kmodfile f;
 
-	found_at(t, DEBUG_MODULES "fs/made_mod.ko",
-		"a module is found where Debian puts its debug information");
+	found_at(t, DEBUG_MODULES "fs/made_mod.ko", "a module is found where Debian puts debug files");
 	found_at(t, DEBUG_MODULES "fs/made-mod.ko.debug",
-		"and where Fedora does, whichever dash its name has");
+		"a module is found where Fedora puts debug files, with - or _ in its name");
 	found_at(t, "/usr/lib/debug/usr/lib/modules/" KMOD_RELEASE "/made_mod.ko.debug",
-		"and with /usr merged");
-	found_at(t, MODULES "made-mod.ko", "and as it is loaded");
+		"a debug file is found under /usr/lib/modules of a merged /usr");
+	found_at(t, MODULES "made-mod.ko", "a module is found where the kernel loads it from");
 	tap_ok(t, find_two(&f) == 0 && !f.file && !f.missed[0],
-		"finding none is no error, and nothing was missed");
+		"finding no file is not an error, and no file is reported as unused");
 	kmodfile_close(&f);
 	put_bytes(MODULES "made-mod.ko.xz", "x", 1);
-	missed(t, "compressed", "one that is compressed as a whole is reported");
+	missed(t, "compressed", "a compressed module is not used, and the reason is reported");
 	drop(MODULES "made-mod.ko.xz");
 }
 
@@ -248,21 +247,23 @@ static void test_addresses(struct tap *t)
 	tap_ok(t,
 		find((const struct cap_ksym *[]){ &first, &second, &leave }, 3, false, &f) == 0 && f.file &&
 			kmodfile_vaddr(&f, BASE + 0x47, &a) && kmodfile_vaddr(&f, EXIT + 1, &b) && b > a,
-		"functions of different sections are known");
-	tap_ok(t, kmodfile_vaddr(&f, BASE, &c) && a - c == 0x47, "and as far apart as they are");
+		"the places of functions in two sections are known");
+	tap_ok(t, kmodfile_vaddr(&f, BASE, &c) && a - c == 0x47,
+		"addresses in one section keep their distance");
 	tap_ok(t, !kmodfile_vaddr(&f, BASE + 0x58, &a),
-		"an address beyond the end of its function is not known");
-	tap_ok(t, !kmodfile_vaddr(&f, BASE - 1, &a), "nor one before all");
+		"the place of an address past the end of its function is not known");
+	tap_ok(t, !kmodfile_vaddr(&f, BASE - 1, &a),
+		"the place of an address before the first function is not known");
 	kmodfile_close(&f);
 	tap_ok(t,
 		find((const struct cap_ksym *[]){ &twin2 }, 1, false, &f) == 0 && f.file &&
 			!kmodfile_vaddr(&f, BASE + 0x61, &a),
-		"one of two functions of a name is not known");
+		"the place of one of two functions with the same name is not known");
 	kmodfile_close(&f);
 	tap_ok(t,
 		find((const struct cap_ksym *[]){ &first, &twin2 }, 2, false, &f) == 0 &&
 			kmodfile_vaddr(&f, BASE + 0x61, &a) && a - c == 0x61,
-		"unless another of its section says which it is");
+		"another function of the section identifies one of two with the same name");
 	kmodfile_close(&f);
 	drop(MODULES "made_mod.ko");
 }
@@ -279,34 +280,34 @@ static void test_wrong(struct tap *t)
 	kmod_fill(&m);
 	m.syms[KMOD_SECOND].st_value += 8;
 	put_module(MODULES "made_mod.ko", &m);
-	missed(t, "'second' was elsewhere", "nor one whose functions are not as far apart");
+	missed(t, "'second' was elsewhere", "a module with other distances between functions is not used");
 	kmod_fill(&m);
 	m.syms[KMOD_FIRST].st_size = 0x21;
 	put_module(MODULES "made_mod.ko", &m);
-	missed(t, "'first' was not as long", "nor one with a function that is too long");
+	missed(t, "'first' was not as long", "a module with a function that is too long is not used");
 	kmod_fill(&m);
 	m.syms[KMOD_TWIN].st_value = 0x1c;
 	put_module(MODULES "made_mod.ko", &m);
-	missed(t, "'first' was not as long", "nor one where the next function begins before");
+	missed(t, "'first' was not as long", "a module whose next function begins too early is not used");
 	kmod_fill(&m);
 	m.sh[KMOD_INFO].sh_type = SHT_NOBITS;
 	put_module(MODULES "made_mod.ko", &m);
-	missed(t, "no debug information", "nor one without debug information");
+	missed(t, "no debug information", "a module without debug information is not used");
 	kmod_fill(&m);
 	m.sh[KMOD_MODINFO].sh_flags |= SHF_COMPRESSED;
 	put_module(MODULES "made_mod.ko", &m);
-	missed(t, "compressed", "nor one whose release would have to be uncompressed");
+	missed(t, "compressed", "a module with a compressed .modinfo section is not used");
 	kmod_fill(&m);
 	m.eh.e_type = ET_DYN;
 	put_module(MODULES "made_mod.ko", &m);
-	missed(t, "not a kernel module", "nor what is none");
+	missed(t, "not a kernel module", "a file that is not a kernel module is not used");
 	kmod_fill(&m);
 	put_module(MODULES "made_mod.ko", &m);
 	put_module(MODULES "other/made_mod.ko", &m);
-	missed(t, "more than one", "nor one of two in different directories");
+	missed(t, "more than one", "if two directories have the module, neither file is used");
 	put_module(DEBUG_MODULES "made_mod.ko", &m);
 	tap_ok(t, find_two(&f) == 0 && f.file && strcmp(f.where, DEBUG_MODULES "made_mod.ko") == 0,
-		"but one among debug files comes first");
+		"a debug file comes before the module's own files");
 	kmodfile_close(&f);
 	drop(DEBUG_MODULES "made_mod.ko");
 	drop(MODULES "other/made_mod.ko");
@@ -329,10 +330,10 @@ static void test_loaded(struct tap *t)
 	m.note.id[0] = 8;
 	put_bytes(notes, &m.note, sizeof(m.note));
 	tap_ok(t, find(k, 1, true, &f) == 0 && !f.file && strstr(f.missed, "another build"),
-		"or that it is another");
+		"a file with another build ID than the loaded module is not used");
 	kmodfile_close(&f);
 	tap_ok(t, find(k, 1, false, &f) == 0 && f.file && !f.proven,
-		"on another machine, or after a reboot, it tells nothing");
+		"without the root of the recorded machine, the build ID is ignored");
 	kmodfile_close(&f);
 	drop(notes);
 	drop(MODULES "made_mod.ko");
@@ -348,15 +349,14 @@ static void test_tree(struct tap *t)
 	put_bytes(MODULES "a-b.koala", "x", 1);
 	put_bytes(MODULES ".ko", "x", 1);
 	tap_ok(t, kmodtree_load(&o, "../../lib/modules/" KMOD_RELEASE, &tree, NULL) == 0 && !tree.n,
-		"a release that is a path leads nowhere");
+		"a release that is a path has no modules");
 	kmodtree_free(&tree);
-	tap_ok(t, kmodtree_load(&o, "..", &tree, NULL) == 0 && !tree.n,
-		"nor does one that is the directory above");
+	tap_ok(t, kmodtree_load(&o, "..", &tree, NULL) == 0 && !tree.n, "the release \"..\" has no modules");
 	kmodtree_free(&tree);
 	tap_ok(t,
 		kmodtree_load(&o, KMOD_RELEASE, &tree, NULL) == 0 && tree.n == 1 &&
 			kmodtree_find(&tree, "a_b", &n) && n == 1 && !kmodtree_find(&tree, "a", &n),
-		"what is no module's file is none");
+		"only files named like modules are in the tree");
 	kmodtree_free(&tree);
 	drop(MODULES "a-b.koala");
 	drop(MODULES ".ko");

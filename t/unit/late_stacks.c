@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Snapshots of this process, taken as BPF takes them: which are walked, when, and what the others get. */
+/* Snapshots of this process, taken as BPF takes them: which are walked and when, and the other answers. */
 #include "base/tap.h"
 #include "capture/reader.h"
 #include "record/late_stacks.h"
@@ -34,7 +34,7 @@ static struct offcpu_ev_snapshot shot;
 static void *want[DEPTH];
 static int n_want;
 
-/* What libgcc's unwinder finds from here; a sanitizer's backtrace() puts a frame of its own first. */
+/* The frames that libgcc's unwinder finds from here, without the one that a sanitizer's backtrace() adds. */
 static inline __attribute__((always_inline)) int frames_of(void **frames)
 {
 	extern const char __executable_start, etext;
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) int frames_of(void **frames)
 	return n;
 }
 
-/* As bpf/offcpu_snapshot.bpf.h does it, of the caller's registers. */
+/* Take a snapshot of the caller's registers and stack, as bpf/offcpu_snapshot.bpf.h does. */
 static void __attribute__((noinline)) shoot(void)
 {
 	static const int order[OFFCPU_SNAPSHOT_REGS] = { REG_R15, REG_R14, REG_R13, REG_R12, REG_RBP, REG_RBX,
@@ -97,7 +97,7 @@ static bool same(const struct offcpu_stack_id *a, uint64_t hi, uint64_t lo)
 	return a->hi == hi && a->lo == lo;
 }
 
-/* The stack that ID is, as the capture has it; free *C. */
+/* The stack of ID, as written to a capture and read back. It belongs to *C, which the caller frees. */
 static const struct cap_stack *written(struct all *a, const struct offcpu_stack_id *id, struct cap_reader **c)
 {
 	char path[] = "/tmp/unit-late_stacks.XXXXXX";
@@ -133,30 +133,33 @@ static void test_walked(struct tap *t, struct all *a)
 
 	shoot();
 	first = id = add(a, 1);
-	tap_ok(t, late_stacks_due_ns(a->snaps) != UINT64_MAX, "a snapshot is to be walked soon");
+	tap_ok(t, late_stacks_due_ns(a->snaps) != UINT64_MAX, "a new snapshot is due to be walked");
 	tap_ok(t, !late_stacks_answer(a->snaps, &id) && same(&id, first.hi, first.lo),
-		"and is no stack before that");
+		"a snapshot has no answer before it is walked");
 	tap_ok(t, late_stacks_answer(a->snaps, &other) && same(&other, 77, 78),
-		"what is no snapshot stays what it is");
-	/* twice: the first one asks for the tables */
+		"an id that is not a snapshot's is not changed");
+	/* at least twice: the first walk requests the tables */
 	for (int i = 0; i < 50 && !late_stacks_answer(a->snaps, &id); i++, usleep(5000))
 		walk(a, now_ns(), false);
 	late_stacks_stats(a->snaps, &st);
 	tap_ok(t, st.complete == 1 && !same(&id, first.hi, first.lo) && !same(&id, 2001, 2),
-		"it is walked when the tables are there");
-	tap_ok(t, as_libgcc(written(a, &id, &c)), "and has the frames that libgcc's unwinder finds");
+		"a snapshot is walked when its tables have arrived");
+	tap_ok(t, as_libgcc(written(a, &id, &c)),
+		"a walked snapshot has the frames that libgcc's unwinder finds");
 	cap_reader_free(c);
-	tap_ok(t, late_stacks_due_ns(a->snaps) == UINT64_MAX, "then nothing is left to do");
+	tap_ok(t, late_stacks_due_ns(a->snaps) == UINT64_MAX,
+		"no walk is due after the last snapshot was walked");
 	other = add(a, 2);
 	usleep(10000);
 	walk(a, now_ns(), false);
 	tap_ok(t, late_stacks_answer(a->snaps, &other) && same(&other, id.hi, id.lo),
-		"the same stack is the same again");
+		"a second snapshot of the same stack has the same id");
 	late_stacks_tidy(a->snaps);
-	tap_ok(t, late_stacks_answer(a->snaps, &first) && first.hi == 1001, "what was answered is forgotten");
+	tap_ok(t, late_stacks_answer(a->snaps, &first) && first.hi == 1001,
+		"an answer that was given is forgotten by late_stacks_tidy()");
 }
 
-/* The wait keeps what BPF found, and the reason is counted. */
+/* Snapshots that cannot be walked: the wait keeps the stack that BPF found, and the reason is counted. */
 static void test_others(struct tap *t, struct all *a)
 {
 	struct procevent lost = { .type = PROCEVENT_LOST, .lost = 1, .text = "" };
@@ -168,17 +171,18 @@ static void test_others(struct tap *t, struct all *a)
 	id = add(a, 10);
 	usleep(10000);
 	walk(a, shot.time_ns - 1, false);
-	tap_ok(t, !late_stacks_answer(a->snaps, &id), "events up to its time have to be known first");
+	tap_ok(t, !late_stacks_answer(a->snaps, &id),
+		"a snapshot waits for the process events up to its time");
 	walk(a, shot.time_ns - 1, true);
 	late_stacks_stats(a->snaps, &st);
 	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2010, 2) && st.late == was.late + 1,
-		"at the end it has what BPF found, and was late");
+		"at the end a waiting snapshot has the stack that BPF found, and counts as late");
 	shoot();
 	shot.time_ns -= LATE;
 	id = add(a, 11);
 	walk(a, shot.time_ns - 1, false);
 	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2011, 2),
-		"as has one that waited for seconds");
+		"a snapshot that has waited for seconds has the stack that BPF found");
 	shoot();
 	shot.tgid = 5000001;
 	id = add(a, 12);
@@ -186,7 +190,7 @@ static void test_others(struct tap *t, struct all *a)
 	walk(a, now_ns(), false);
 	late_stacks_stats(a->snaps, &st);
 	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2012, 2) && st.unmapped == was.unmapped + 1,
-		"of a process that nothing is known of nothing is guessed");
+		"a snapshot of an unknown process is counted as unmapped");
 	shoot();
 	shot.bytes = 0;
 	id = add(a, 13);
@@ -196,7 +200,7 @@ static void test_others(struct tap *t, struct all *a)
 	tap_ok(t,
 		late_stacks_answer(a->snaps, &id) && same(&id, 2013, 2) &&
 			st.short_stack == was.short_stack + 1,
-		"without memory it is too short");
+		"a snapshot without stack memory is counted as too short");
 	shoot();
 	lost.time_ns = now_ns();
 	process_table_event(a->procs, &lost);
@@ -205,7 +209,7 @@ static void test_others(struct tap *t, struct all *a)
 	walk(a, now_ns(), false);
 	late_stacks_stats(a->snaps, &st);
 	tap_ok(t, late_stacks_answer(a->snaps, &id) && same(&id, 2014, 2) && st.unmapped == was.unmapped + 2,
-		"where events were lost the mappings are not believed");
+		"a snapshot after lost events is counted as unmapped");
 }
 
 static void test_bounds(struct tap *t)
@@ -223,13 +227,16 @@ static void test_bounds(struct tap *t)
 		id = add(&a, i);
 	late_stacks_stats(a.snaps, &st);
 	tap_ok(t, st.memory > n / 2 && st.memory < n / 2 + 100,
-		"beyond the memory for them they are counted (%llu of %u)", (unsigned long long)st.memory, n);
-	tap_ok(t, late_stacks_answer(a.snaps, &id) && same(&id, 2000 + n - 1, 2), "and have what BPF found");
+		"snapshots beyond the memory limit are counted (%llu of %u)", (unsigned long long)st.memory,
+		n);
+	tap_ok(t, late_stacks_answer(a.snaps, &id) && same(&id, 2000 + n - 1, 2),
+		"a snapshot beyond the memory limit has the stack that BPF found");
 	shot.bytes = 0;
 	for (uint32_t i = 0; i < LATE_STACKS_ANSWERS + n; i++)
 		add(&a, n + i);
 	late_stacks_tidy(a.snaps);
-	tap_ok(t, !late_stacks_answer(a.snaps, &first), "tidying keeps what is not walked");
+	tap_ok(t, !late_stacks_answer(a.snaps, &first),
+		"late_stacks_tidy() keeps snapshots that are not walked yet");
 	late_stacks_free(a.snaps);
 }
 
@@ -240,7 +247,7 @@ int main(void)
 	struct err e;
 
 	if (tableset_open(&(struct tableset_opts){ 0 }, &a.tables, &e) != 0) {
-		tap_skip(&t, "snapshots", "no BPF here: %s", e.msg);
+		tap_skip(&t, "snapshots", "BPF is not available: %s", e.msg);
 		return tap_done(&t);
 	}
 	if (process_table_new(false, false, &a.procs, &e) != 0 ||

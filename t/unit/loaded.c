@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Oracles: the bytes of the file, dladdr(3), and libdw for the build ID. */
+/* loaded_find() is compared with the bytes of the file, dladdr(3), and libdw for the build ID. */
 #include "base/tap.h"
 #include "stackmap/shot.h"
 
@@ -17,12 +17,12 @@ static void test_offset(struct tap *t, uint64_t addr, const char *file, const ch
 	uint8_t bytes[BYTES] = { 0 };
 	struct loaded at;
 
-	if (!tap_ok(t, loaded_find(addr, &at), "%s lies in a loaded object", what))
+	if (!tap_ok(t, loaded_find(addr, &at), "%s is in a loaded object", what))
 		return;
 	tap_ok(t,
 		pread(fd, bytes, sizeof(bytes), (off_t)at.offset) == BYTES &&
 			memcmp(bytes, (const void *)(uintptr_t)addr, BYTES) == 0,
-		"%s: the file has the same bytes at the offset", what);
+		"%s has the same bytes in the file at its offset", what);
 }
 
 static void test_build_id(struct tap *t, uint64_t addr, const char *file, const char *what)
@@ -42,7 +42,7 @@ static void test_build_id(struct tap *t, uint64_t addr, const char *file, const 
 		tap_ok(t,
 			loaded_find(addr, &at) && at.build_id && at.build_id_len == (size_t)len &&
 				memcmp(at.build_id, want, (size_t)len) == 0,
-			"%s: the build ID is the file's", what);
+			"%s has the build ID of its file", what);
 	elf_end(elf);
 }
 
@@ -61,11 +61,11 @@ int main(void)
 		loaded_find(libc, &at);
 		tap_eq_str(&t, at.path, info.dli_fname, "libc's path is the loader's");
 		tap_eq_u64(&t, at.vaddr, libc - (uint64_t)(uintptr_t)info.dli_fbase,
-			"the address as the file counts it");
+			"an address in libc is converted to the file's virtual address");
 	}
 	loaded_find(own, &at);
 	tap_eq_str(&t, at.path, "", "the program itself has no path");
-	tap_ok(&t, !loaded_find(0, &at), "address 0 lies in no object");
-	tap_ok(&t, !loaded_find((uint64_t)(uintptr_t)&at, &at), "the stack lies in no object");
+	tap_ok(&t, !loaded_find(0, &at), "address 0 is in no object");
+	tap_ok(&t, !loaded_find((uint64_t)(uintptr_t)&at, &at), "the stack is in no object");
 	return tap_done(&t);
 }

@@ -26,7 +26,7 @@ static int open_fds(void)
 	return n;
 }
 
-/* By libbpf's own trials. */
+/* Why the kernel cannot have FN's map, by libbpf's probes; NULL = it can. */
 static const char *lacks(probe_fn fn)
 {
 	return fn == mapprobe_task_storage && libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL) != 1
@@ -34,7 +34,7 @@ static const char *lacks(probe_fn fn)
 		       : NULL;
 }
 
-/* Since Linux 5.11, which brought this helper, too. */
+/* Maps count against RLIMIT_MEMLOCK before Linux 5.11, which also introduced this helper. */
 static bool memory_counts(void)
 {
 	return libbpf_probe_bpf_helper(BPF_PROG_TYPE_SOCKET_FILTER, BPF_FUNC_ktime_get_coarse_ns, NULL) != 1;
@@ -57,13 +57,14 @@ static void test_here(struct tap *t)
 		}
 		if (maps[i].fn == mapprobe_memlock && counts)
 			want = "maps count";
-		if (!tap_ok(t, rc == 0 && strstr(found, want), "a map that %s", want))
+		if (!tap_ok(t, rc == 0 && strstr(found, want), "the probe of a map succeeds and reports '%s'",
+			    want))
 			tap_diag("%d %s%s", rc, found, e.msg);
 	}
-	tap_ok(t, open_fds() == before, "no descriptor is left");
+	tap_ok(t, open_fds() == before, "no descriptor is left open by the probes");
 }
 
-/* As nobody, every one is refused, and the message says what. 0 when all of them were. */
+/* As user nobody: the number of probes that are not refused with a message; 100 on failure. */
 static int as_nobody(void)
 {
 	int granted = 0;
@@ -86,7 +87,7 @@ static void test_nobody(struct tap *t)
 	pid_t pid;
 
 	if (geteuid() != 0) {
-		tap_skip(t, "without capabilities no map is created", "not root");
+		tap_skip(t, "without capabilities each map is refused, with a message", "not root");
 		return;
 	}
 	fflush(stdout);

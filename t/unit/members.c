@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The recorder's programs on a kernel whose structs have changed: the real
- * programs, loaded by the running kernel with its own BTF, in which members have
- * other names.
+ * programs are loaded into the running kernel, with a copy of its BTF in which
+ * a member has another name.
  */
 #include "base/base.h"
 #include "base/err.h"
@@ -16,7 +16,7 @@
 
 #define BTF_MAX (64 << 20)
 
-/* A copy of the kernel's BTF in which MEMBER, wherever its name stands, is called otherwise. */
+/* Make a copy of the kernel's BTF in which every name MEMBER is changed. Returns a descriptor, or -1. */
 static int without(const char *member, char path[32])
 {
 	_cleanup_close_ int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
@@ -65,7 +65,7 @@ static struct load load_without(const char *member)
 	return l;
 }
 
-/* A member that can be spared: that feature is off and reported, the rest works. */
+/* Without an optional member its feature is off and that is reported; everything else works. */
 static void test_spared(struct tap *t, const char *member)
 {
 	struct load l = load_without(member);
@@ -74,7 +74,7 @@ static void test_spared(struct tap *t, const char *member)
 	if (!tap_ok(t, l.rc == 0, "without '%s' the programs load and attach", member))
 		tap_diag("%s; %s", l.e.msg, l.e.hint);
 	snprintf(want, sizeof(want), "has no member '%s'", member);
-	if (!tap_ok(t, strstr(l.limits, want) != NULL, "and what is lost is reported with the member"))
+	if (!tap_ok(t, strstr(l.limits, want) != NULL, "the feature that is off is reported with its member"))
 		tap_diag("limits: %s", l.limits);
 }
 
@@ -84,8 +84,8 @@ static void test_needed(struct tap *t, const char *member)
 	char want[64];
 
 	snprintf(want, sizeof(want), "has no member '%s'", member);
-	tap_ok(t, l.rc != 0 && l.rc != -ENODATA, "without '%s' they do not load", member);
-	if (!tap_ok(t, strstr(l.e.hint, want) != NULL, "and the hint names the member"))
+	tap_ok(t, l.rc != 0 && l.rc != -ENODATA, "without '%s' the programs do not load", member);
+	if (!tap_ok(t, strstr(l.e.hint, want) != NULL, "the hint names the missing member"))
 		tap_diag("%s; %s", l.e.msg, l.e.hint);
 }
 
@@ -98,7 +98,7 @@ int main(void)
 		tap_skip(&t, "kernels without some members", "%s", as_it_is.e.msg);
 		return tap_done(&t);
 	}
-	tap_ok(&t, !as_it_is.limits[0], "with all members nothing is lost");
+	tap_ok(&t, !as_it_is.limits[0], "with all members no feature is off");
 	test_spared(&t, "on_cpu");
 	test_spared(&t, "prev_sum_exec_runtime");
 	test_needed(&t, "start_code");

@@ -21,7 +21,7 @@ static struct name_requests *new_want(void)
 	return w;
 }
 
-/* Are W's new places those of WANT? */
+/* Are the new places of W those of WANT? */
 static bool takes(struct name_requests *w, const struct name_requests_place *want, size_t n)
 {
 	size_t waiting = name_requests_waiting(w), got;
@@ -43,8 +43,10 @@ static void test_places(struct tap *t)
 		{ .start = 0x1000, .end = 0x2000, .file = 9, .from_ns = 100 },
 		{ .start = 0x8000, .end = 0x9000, .file = 4, .from_ns = 100 },
 	};
-	/* the leaf, a return address, one behind its mapping's last byte, an interrupted one, no file, no
-	 * mapping */
+	/*
+	 * the leaf, a return address, one just past its mapping, an exact one
+	 * (interrupted), one without a file, and one without a mapping
+	 */
 	static const uint64_t frames[] = { 0x1010, 0x1020, 0x2000, 0x2010, 0x5010, 0x7000, 0 };
 	static const uint32_t exact[] = { 3 };
 	static const struct name_requests_place before[] = { { 0x10, 3 }, { 0x410, 7 }, { 0x41f, 7 },
@@ -61,19 +63,19 @@ static void test_places(struct tap *t)
 
 	name_requests_add(w, maps, &s, 50, 60);
 	tap_ok(t, takes(w, before, ARRAY_LEN(before)),
-		"places are of files, sorted; return addresses count one back, exact ones do not");
+		"places are sorted by file; only those of return addresses are one byte back");
 	name_requests_add(w, maps, &s, 50, 60);
-	tap_ok(t, takes(w, NULL, 0), "a place that was taken does not come again");
+	tap_ok(t, takes(w, NULL, 0), "a place that was taken is not added again");
 	name_requests_add(w, maps, &s, 150, 160);
-	tap_ok(t, takes(w, after, ARRAY_LEN(after)), "what is mapped there later is another place");
+	tap_ok(t, takes(w, after, ARRAY_LEN(after)), "the same address in a later mapping is another place");
 	name_requests_add(w, maps, &k, 50, 160);
 	tap_ok(t, takes(w, late, ARRAY_LEN(late)),
-		"what was mapped during the waits counts where there was nothing");
+		"a mapping made during the waits applies if there was none before");
 	name_requests_add(w, NULL, &s, 50, 60);
 	tap_ok(t, takes(w, NULL, 0) && !name_requests_missed(w),
 		"a process without known mappings has no places");
 	name_requests_miss(w, 5);
-	tap_eq_u64(t, name_requests_missed(w), 5, "frames that are not at hand are counted");
+	tap_eq_u64(t, name_requests_missed(w), 5, "frames that are not available are counted");
 	name_requests_free(w);
 	process_maps_drop(maps);
 }
@@ -84,12 +86,12 @@ static void test_new(struct tap *t)
 	bool fine = true;
 
 	tap_ok(t, name_requests_is_new(w, 1, 2, 0) && !name_requests_is_new(w, 1, 2, 0),
-		"a stack is new once");
+		"a stack is new only once");
 	tap_ok(t, name_requests_is_new(w, 2, 1, 0) && name_requests_is_new(w, 1, 2, 1),
-		"for each process and epoch");
+		"a stack is new again in another process or epoch");
 	for (uint32_t i = 0; i < 1000000; i++)
 		fine &= name_requests_is_new(w, 3, i, 0);
-	tap_ok(t, fine && !name_requests_is_new(w, 3, 999999, 0), "a million stacks are all new");
+	tap_ok(t, fine && !name_requests_is_new(w, 3, 999999, 0), "each of a million stacks is new");
 	name_requests_free(w);
 }
 
@@ -105,8 +107,8 @@ static void test_many(struct tap *t)
 
 		name_requests_add(w, maps, &(struct cap_stack){ .len = 1, .frames = &addr }, 0, 0);
 	}
-	tap_eq_u64(t, name_requests_waiting(w), NAME_REQUESTS_PLACES_MAX, "places are bounded");
-	tap_eq_u64(t, name_requests_missed(w), 1000, "and those beyond are counted");
+	tap_eq_u64(t, name_requests_waiting(w), NAME_REQUESTS_PLACES_MAX, "the number of places is limited");
+	tap_eq_u64(t, name_requests_missed(w), 1000, "the places beyond the limit are counted");
 	name_requests_free(w);
 	process_maps_drop(maps);
 }

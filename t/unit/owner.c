@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rule itself; t/bpf/owner.t has the processes to which it applies. */
+/* Tests of the rule itself; t/bpf/owner.t tests processes to which it applies. */
 #include "base/tap.h"
 #include "system/owner.h"
 #include "system/privileges.h"
@@ -16,18 +16,21 @@ int main(void)
 	struct tap t = { 0 };
 	struct err e;
 
-	tap_ok(&t, owner_rule(true, 1000), "a user whose exec gave rights has to keep to his own");
-	tap_ok(&t, !owner_rule(false, 1000), "not one whose rights are his own (ambient capabilities)");
-	tap_ok(&t, !owner_rule(false, 0) && !owner_rule(true, 0), "nor root");
-	tap_ok(&t, owner_applies() == (getauxval(AT_SECURE) && getuid() != 0), "it is AT_SECURE that tells");
+	tap_ok(&t, owner_rule(true, 1000), "the rule applies to a user whose exec gave capabilities");
+	tap_ok(&t, !owner_rule(false, 1000),
+		"the rule does not apply to a user with own (ambient) capabilities");
+	tap_ok(&t, !owner_rule(false, 0) && !owner_rule(true, 0), "the rule does not apply to root");
+	tap_ok(&t, owner_applies() == (getauxval(AT_SECURE) && getuid() != 0),
+		"the rule applies if AT_SECURE is set and the user is not root");
 	if (owner_applies())
 		return tap_done(&t);
 	tap_ok(&t, owner_become(&o, &e) == 0 && !o.only && o.uid == getuid() && o.gid == getgid(),
-		"where the rule does not apply");
+		"without the rule, owner_become() only reports the user and group");
 	tap_ok(&t, !o.no_kernel && priv_have(CAP_SYS_PTRACE) == could,
-		"nothing is hidden and no right given up");
-	tap_ok(&t, owner_check(&first, 1, &e) == 0 && owner_check(&self, 1, &e) == 0, "nobody is refused");
+		"without the rule, kernel addresses are not hidden and no capability is dropped");
+	tap_ok(&t, owner_check(&first, 1, &e) == 0 && owner_check(&self, 1, &e) == 0,
+		"without the rule, no process is refused");
 	tap_ok(&t, owner_check(NULL, 0, NULL) == 0 && owner_check(&gone, 1, &e) == 0,
-		"no process is not refused");
+		"without the rule, an empty list and a missing process are not refused");
 	return tap_done(&t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Random text split over random files, against a naive reading of the whole. */
+/* Random text, split over several files, compared with a simple reader of the whole text. */
 #include "base/tap.h"
 #include "fold/script.h"
 
@@ -22,7 +22,7 @@ static unsigned int next_random(unsigned int below)
 	return (state >> 16) % below;
 }
 
-/* A file that has the LEN bytes at TEXT. */
+/* Write the LEN bytes at TEXT to file I. */
 static void put_file(size_t i, const char *text, size_t len)
 {
 	int fd = open(names[i], O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -40,7 +40,7 @@ static size_t make_text(char *text, unsigned int newlines)
 	return len;
 }
 
-/* What the naive reader expects next: skip newlines, then all up to a blank line. */
+/* The simple reader: skip newlines, then take everything up to a blank line. Returns the length. */
 static size_t expect(const char **p, const char *end, bool *blank)
 {
 	const char *from, *q;
@@ -124,13 +124,13 @@ static void limits(void)
 	tap_ok(&t,
 		paragraphs_next(in, &para, NULL) == 1 && para.end == PARAGRAPH_CUT_LINE &&
 			para.len == PARAGRAPH_MAX && para.text[para.len - 1] == '\n',
-		"a line beyond the limit gives its beginning");
+		"of a line longer than the limit the start is returned");
 	tap_ok(&t,
 		paragraphs_next(in, &para, NULL) == 1 && para.len == 2 && para.text[0] == 'b' &&
 			para.end == PARAGRAPH_BLANK,
-		"and the lines behind it are the paragraph's rest");
+		"the lines after a line that was cut are the rest of the paragraph");
 	paragraphs_where(in, para.text, &path, &line);
-	tap_eq_u64(&t, line, 2, "and are counted right");
+	tap_eq_u64(&t, line, 2, "the line number after a line that was cut is correct");
 	paragraphs_close(in);
 	for (size_t i = 0; i < n; i += 100)
 		text[i + 99 < n ? i + 99 : n - 1] = '\n';
@@ -139,14 +139,15 @@ static void limits(void)
 	tap_ok(&t,
 		paragraphs_next(in, &para, NULL) == 1 && para.end == PARAGRAPH_CUT &&
 			para.len <= PARAGRAPH_MAX && para.text[para.len - 1] == '\n',
-		"a paragraph beyond the limit comes in pieces of whole lines");
+		"a paragraph longer than the limit is returned in pieces of whole lines");
 	line = para.len / 100;
-	tap_ok(&t, paragraphs_next(in, &para, NULL) == 1 && para.text[0] == 'x', "and goes on");
+	tap_ok(&t, paragraphs_next(in, &para, NULL) == 1 && para.text[0] == 'x',
+		"the next piece continues a paragraph that was cut");
 	{
 		uint64_t second;
 
 		paragraphs_where(in, para.text, &path, &second);
-		tap_eq_u64(&t, second, line + 1, "with its lines counted on");
+		tap_eq_u64(&t, second, line + 1, "the line number in the next piece is correct");
 	}
 	paragraphs_close(in);
 	free(text);
@@ -169,7 +170,7 @@ int main(void)
 	}
 	for (unsigned int i = 0; i < 600; i++)
 		bad += !one_round(2 + i % 90);
-	tap_eq_u64(&t, bad, 0, "600 random texts over four files read as a naive reader reads them");
+	tap_eq_u64(&t, bad, 0, "600 random texts in four files are read like by a simple reader");
 	limits();
 	paragraphs_open(&none, 1, &in, NULL);
 	tap_ok(&t, paragraphs_next(in, &para, &e) == -2 && strstr(e.msg, none), "a missing file is reported");

@@ -35,20 +35,21 @@ static void good_lines(struct tap *t)
 
 	tap_ok(t, m && perfmap_count(m) == 2 && perfmap_bad(m) == 0, "two lines are two entries");
 	tap_ok(t, perfmap_find(m, 0x1000, &hit) && hit.start == 0x1000 && hit.end == 0x1020,
-		"numbers are hexadecimal");
-	tap_eq_str(t, hit.name, "first one", "blanks are part of a name");
-	tap_ok(t, perfmap_find(m, 0x101f, &hit), "the last byte belongs to an entry");
+		"the numbers of a line are hexadecimal");
+	tap_eq_str(t, hit.name, "first one", "a name may contain spaces");
+	tap_ok(t, perfmap_find(m, 0x101f, &hit), "an entry covers its last byte");
 	tap_ok(t, !perfmap_find(m, 0x1020, &hit) && !perfmap_find(m, 0xfff, &hit),
-		"those before and behind do not");
+		"an entry does not cover the bytes before and after it");
 	perfmap_free(m);
 	tap_eq_str(t, name_at("0x00007f0000001000 0x0000000000000020 Interpreter\n", 0x7f0000001010),
-		"Interpreter", "0x before the numbers, as HotSpot writes them, is taken");
-	tap_eq_str(t, name_at("7F00AB 5 Upper\n", 0x7f00ab), "Upper", "upper case digits");
-	tap_eq_str(t, name_at("10 5 \x1b[31mred\n", 0x10), "\x1b[31mred", "names are bytes as they come");
+		"Interpreter", "numbers with 0x, as HotSpot writes them, are accepted");
+	tap_eq_str(t, name_at("7F00AB 5 Upper\n", 0x7f00ab), "Upper", "upper case digits are accepted");
+	tap_eq_str(t, name_at("10 5 \x1b[31mred\n", 0x10), "\x1b[31mred", "a name may contain any bytes");
 	tap_eq_str(t, name_at("fffffffffffffff0 f end\n", UINT64_MAX - 1), "end",
-		"the end of the address space");
+		"an entry may reach the end of the address space");
 	m = parse("");
-	tap_ok(t, m && !perfmap_count(m) && !perfmap_bad(m) && !perfmap_find(m, 0, &hit), "an empty map");
+	tap_ok(t, m && !perfmap_count(m) && !perfmap_bad(m) && !perfmap_find(m, 0, &hit),
+		"an empty map is valid");
 	perfmap_free(m);
 }
 
@@ -69,19 +70,20 @@ static void bad_lines(struct tap *t)
 		tap_ok(t,
 			m && perfmap_bad(m) == 1 && perfmap_count(m) == 2 && perfmap_find(m, 0x100, &hit) &&
 				perfmap_find(m, 0x200, &hit),
-			"no entry, counted, and the others used: '%s'", bad[i]);
+			"the malformed line '%s' is counted, and the other lines are read", bad[i]);
 		perfmap_free(m);
 	}
 	m = parse("100 10 whole\n200 10 half a na");
 	tap_ok(t, m && perfmap_count(m) == 1 && perfmap_bad(m) == 1,
-		"a last line without its end is not believed");
+		"a last line without a newline is counted as malformed");
 	perfmap_free(m);
 	m = NULL;
 	perfmap_parse(with_nul, sizeof(with_nul) - 1, &m, NULL);
-	tap_ok(t, m && perfmap_bad(m) == 1 && perfmap_find(m, 0x2000, &hit), "a name with a NUL is none");
+	tap_ok(t, m && perfmap_bad(m) == 1 && perfmap_find(m, 0x2000, &hit),
+		"a line whose name has a NUL is counted as malformed");
 	perfmap_free(m);
 	m = parse("\n\n100 10 name\n\n");
-	tap_ok(t, m && perfmap_bad(m) == 0 && perfmap_count(m) == 1, "empty lines are nothing");
+	tap_ok(t, m && perfmap_bad(m) == 0 && perfmap_count(m) == 1, "empty lines are ignored");
 	perfmap_free(m);
 }
 
@@ -92,22 +94,23 @@ static void overlaps(struct tap *t)
 	struct perfmap_hit hit;
 
 	tap_eq_str(t, name_at("1000 100 old\n1000 100 new\n", 0x1080), "new",
-		"the same range again: the last wins");
-	tap_eq_str(t, name_at(inside, 0x1048), "inner", "a newer one inside of another wins there");
-	tap_eq_str(t, name_at(inside, 0x1050), "outer", "and only there");
+		"the last of two entries with the same range wins");
+	tap_eq_str(t, name_at(inside, 0x1048), "inner", "a newer entry inside another one wins in its range");
+	tap_eq_str(t, name_at(inside, 0x1050), "outer", "an entry applies again after a newer one inside it");
 	tap_eq_str(t, name_at("1040 10 inner\n1000 100 outer\n", 0x1048), "outer",
-		"a newer one around another hides it");
-	tap_eq_str(
-		t, name_at("1040 100 a\n1000 80 b\n", 0x1060), "b", "a newer one over an older one's begin");
-	tap_eq_str(t, name_at("1040 100 a\n1000 80 b\n", 0x1090), "a", "leaves the older one's rest");
+		"a newer entry around another one hides it");
+	tap_eq_str(t, name_at("1040 100 a\n1000 80 b\n", 0x1060), "b",
+		"a newer entry over the start of an older one wins there");
+	tap_eq_str(t, name_at("1040 100 a\n1000 80 b\n", 0x1090), "a",
+		"the rest of an older entry applies after a newer one over its start");
 	tap_ok(t,
 		perfmap_find(m, 0x1090, &hit) && hit.start == 0x1000 && hit.end == 0x1100 &&
 			hit.piece_start == 0x1050 && hit.piece_end == 0x1100,
-		"a hit tells the entry as written and the piece that is left of it");
+		"a hit has the range of the entry and the piece of it that applies");
 	perfmap_free(m);
 }
 
-/* Addresses painted one by one, in the order of the lines, are the oracle. */
+/* Compare a random map with an array in which each line, in order, sets its addresses. */
 static bool random_map(unsigned int *seed)
 {
 	static char text[100 * 32];
@@ -146,7 +149,7 @@ static void random_maps(struct tap *t)
 
 	for (int i = 0; i < 500; i++)
 		all = all && random_map(&seed);
-	tap_ok(t, all, "500 random maps: each address has the name that was painted over it last");
+	tap_ok(t, all, "in 500 random maps each address has the name of its last line");
 }
 
 static double seconds(void)
@@ -157,7 +160,7 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* N lines in no order, a quarter of them over others. */
+/* N lines at random addresses, about a quarter of them over others. */
 static char *big_map(size_t n, size_t *len)
 {
 	char *text = malloc(n * 64);
@@ -171,7 +174,7 @@ static char *big_map(size_t n, size_t *len)
 	return text;
 }
 
-/* CPU time to parse N lines; the parsed map in *M. */
+/* Parse N lines into *M. Returns the CPU time in seconds. */
 static double parse_many(size_t n, struct perfmap **m)
 {
 	size_t len;
@@ -196,13 +199,13 @@ static void big(struct tap *t)
 	perfmap_free(m);
 	m = NULL;
 	many = parse_many(1000000, &m);
-	tap_ok(t, m && perfmap_count(m) == 1000000, "a million lines");
-	/* n log n makes 10 of it, n * n 64 */
-	tap_ok(t, many < few * 30, "eight times as many do not take thirty times as long (%.3f s, %.3f s)",
-		few, many);
+	tap_ok(t, m && perfmap_count(m) == 1000000, "a million lines are read");
+	/* eight times as many: O(n log n) takes about 10 times as long, O(n * n) 64 times */
+	tap_ok(t, many < few * 30,
+		"eight times as many lines take less than 30 times as long (%.3f s, %.3f s)", few, many);
 	for (uint64_t i = 0; m && i < 1000000; i++)
 		found += perfmap_find(m, 0x7f0000000000 + i * 256 + 7, &hit);
-	tap_ok(t, found > 100000, "and are found (%zu)", found);
+	tap_ok(t, found > 100000, "entries at random addresses are found (%zu)", found);
 	perfmap_free(m);
 }
 
@@ -217,19 +220,19 @@ static void files(struct tap *t)
 	if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0 || pipe(pair) != 0)
 		return;
 	tap_ok(t, perfmap_load(fd, &m, &size, &e) == 0 && perfmap_count(m) == 1 && size == sizeof(text) - 1,
-		"a file is read from its start, and its size told");
+		"a file is read from its start, and its size is returned");
 	perfmap_free(m);
-	tap_ok(t, perfmap_load(pair[0], &m, &size, &e) == -EMEDIUMTYPE, "a pipe is refused, not waited for");
+	tap_ok(t, perfmap_load(pair[0], &m, &size, &e) == -EMEDIUMTYPE, "a pipe is refused without waiting");
 	tap_ok(t,
 		ftruncate(fd, (off_t)PERFMAP_BYTES_MAX + 1) == 0 && perfmap_load(fd, &m, &size, &e) == -EFBIG,
-		"one that is larger than any map is refused");
+		"a file that is too large is refused");
 	close(fd);
 }
 
-/* Entries of a map, each with its pieces; what hangs together is all that is reported. */
+/* Is every entry consistent: with a name, and its piece around the address and inside its range? */
 static bool hangs_together(const char *text, size_t len)
 {
-	char *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
+	char *copy = malloc(len ? len : 1); /* so that the sanitizers of SAN=1 see a read past the end */
 	struct perfmap *m = NULL;
 	struct perfmap_hit hit;
 	bool fine;
@@ -257,7 +260,7 @@ static void damaged(struct tap *t)
 		wrong += !hangs_together(text, sizeof(text) - 1);
 		text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
 	}
-	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is reported hangs together");
+	tap_eq_u64(t, wrong, 0, "a map cut anywhere, or with any bit changed, gives consistent entries");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Each line lies against an unmapped page on either side, so that reading past it faults. */
+/* Tests of fold/script.h. Each line is placed next to an inaccessible page, so that a read past it faults. */
 #include "base/tap.h"
 #include "fold/script.h"
 
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 static struct tap t;
-static char *page; /* mapped; the pages around it are not */
+static char *page; /* the pages before and after it are inaccessible */
 static size_t page_size;
 
 static void map_page(void)
@@ -46,10 +46,10 @@ static void header(const char *line, const char *want)
 	if (perfscript_header(at_end(line), strlen(line), &h))
 		snprintf(got, sizeof(got), "%s|%s|%s|%s|%llu%s", show(h.comm), show(h.pid), show(h.tid),
 			show(h.event), (unsigned long long)h.period, h.overflow ? "!" : "");
-	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is no header");
+	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is not a header");
 	memcpy(page, line, strlen(line));
 	tap_ok(&t, perfscript_header(page, strlen(line), &h) == (strcmp(want, "none") != 0),
-		"the same at the start of a page");
+		"a header is recognized at the start of a page as well");
 }
 
 static void frame(const char *line, const char *want)
@@ -59,10 +59,10 @@ static void frame(const char *line, const char *want)
 
 	if (perfscript_frame(at_end(line), strlen(line), &f))
 		snprintf(got, sizeof(got), "%s|%s|%s", show(f.pc), show(f.sym), show(f.dso));
-	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is no frame");
+	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is not a frame");
 	memcpy(page, line, strlen(line));
 	tap_ok(&t, perfscript_frame(page, strlen(line), &f) == (strcmp(want, "none") != 0),
-		"the same at the start of a page");
+		"a frame is recognized at the start of a page as well");
 }
 
 static void wait_comment(const char *line, bool ok, bool has, uint64_t count)
@@ -130,7 +130,8 @@ static void offsets(void)
 	for (size_t i = 0; i < ARRAY_LEN(c); i++) {
 		struct perfscript_str s = { .p = at_end(c[i].sym), .len = strlen(c[i].sym) };
 
-		tap_ok(&t, perfscript_plain_len(s) == c[i].len, "the offset of '%s'", c[i].sym);
+		tap_ok(&t, perfscript_plain_len(s) == c[i].len, "the length of '%s' without its offset",
+			c[i].sym);
 	}
 }
 
@@ -146,7 +147,7 @@ static void source_lines(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(c); i++)
 		tap_ok(&t, perfscript_srcline(at_end(c[i].line), strlen(c[i].line)) == c[i].is,
-			"'%s' is %s source line", c[i].line, c[i].is ? "a" : "no");
+			"'%s' is %s source line", c[i].line, c[i].is ? "a" : "not a");
 }
 
 int main(void)
@@ -167,7 +168,8 @@ int main(void)
 	wait_comment("# wait: count=-1", false, false, 0);
 	wait_comment("# wait: count=18446744073709551616", false, false, 0);
 	wait_comment("# waiter: count=1", false, false, 0);
-	tap_ok(&t, perfscript_is_side_band(side_band, strlen(side_band)), "a COMM event is no sample");
-	tap_ok(&t, !perfscript_is_side_band("ab 1 0.0: 1 e:", 14), "a sample is one");
+	tap_ok(&t, perfscript_is_side_band(side_band, strlen(side_band)),
+		"a COMM event is a side-band event");
+	tap_ok(&t, !perfscript_is_side_band("ab 1 0.0: 1 e:", 14), "a sample is not a side-band event");
 	return tap_done(&t);
 }

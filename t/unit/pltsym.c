@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/plt.h on stubs that are written by hand. With --list it prints
- * those of a file instead, for symbolize-plt.t:
+ * Tests of elf/plt.h with handwritten stubs. With --list it prints the stubs of
+ * a file instead, for symbolize-plt.t:
  *
  *   pltsym --list ELF
  */
@@ -16,7 +16,7 @@
 #define PLT 0x1000
 #define GOT 0x4000
 
-/* A library: stubs at PLT, one relocation a slot from GOT on. */
+/* A library: stubs at PLT, and a relocation for each slot from GOT on. */
 struct image {
 	Elf64_Ehdr eh;
 	Elf64_Shdr sh[8];
@@ -84,7 +84,7 @@ static void start_image(void)
 	img.rela[6] = (Elf64_Rela){ GOT + 48, ELF64_R_INFO(99, R_X86_64_JUMP_SLOT), 0 };
 }
 
-/* The bytes BEFORE, an instruction OPCODE that reads slot SLOT, and the bytes AFTER, at PLT + AT. */
+/* Write at PLT + AT: the bytes BEFORE, an instruction OPCODE that reads slot SLOT, and the bytes AFTER. */
 static void stub(
 	size_t at, const char *before, const char *opcode, uint64_t slot, const char *after, size_t n_after)
 {
@@ -134,20 +134,20 @@ static void test_layouts(struct tap *t)
 	stub(80, "", "\x4c\x8b\x1d", 2, "\xe8\0\0\0\0\xe9\0\0\0\0\x68\2\0\0\0\xe9\0\0\0\0", 20);
 	stub(112, ENDBR "\x41\xbb\1\1\1\1", JMP, 1, "", 0);
 	memcpy(img.plt + 128, ENDBR "\x68\0\1\0\0\xf2\xe9\0\0\0\0\x90", 16);
-	if (!tap_ok(t, load_from(NULL, 0, &p, NULL) == 0, "a linkage table is read"))
+	if (!tap_ok(t, load_from(NULL, 0, &p, NULL) == 0, "a procedure linkage table is read"))
 		return;
-	is(t, p, 0, "none", "what all lazy stubs jump to has no name");
+	is(t, p, 0, "none", "the code that all lazy stubs jump to has no name");
 	is(t, p, 16, "alpha@plt", "a lazy stub is found by its jump");
-	is(t, p, 27, "alpha@plt", "and goes on to the one that binds it");
-	is(t, p, 32, "beta@plt", "a stub that is a target of indirect branches begins with its mark");
-	is(t, p, 43, "none", "padding belongs to nobody");
-	is(t, p, 48, "gamma@plt", "stubs of eight bytes, for slots that are data as well");
-	is(t, p, 56, "alpha@plt", "and their neighbours, are told apart");
-	is(t, p, 68, "beta@plt", "a lazy stub whose jump is elsewhere is named by the number that it pushes");
-	is(t, p, 105, "gamma@plt", "a retpoline is one stub to its end");
-	is(t, p, 112, "beta@plt", "a stub that hands over its number in a register is found");
-	is(t, p, 132, "none", "a number behind the last relocation names nothing");
-	is(t, p, 4096, "none", "nor does an address elsewhere");
+	is(t, p, 27, "alpha@plt", "a lazy stub includes the code after its jump");
+	is(t, p, 32, "beta@plt", "a stub that begins with endbr64 starts there");
+	is(t, p, 43, "none", "padding after a stub has no name");
+	is(t, p, 48, "gamma@plt", "a stub of eight bytes is named by its GLOB_DAT relocation");
+	is(t, p, 56, "alpha@plt", "adjacent stubs of eight bytes have their own names");
+	is(t, p, 68, "beta@plt", "a lazy stub without its own jump is named by the number that it pushes");
+	is(t, p, 105, "gamma@plt", "a retpoline is one stub up to its end");
+	is(t, p, 112, "beta@plt", "a stub that passes its number in a register is found");
+	is(t, p, 132, "none", "a number past the last relocation gives no name");
+	is(t, p, 4096, "none", "an address outside the table has no name");
 	pltsym_free(p);
 }
 
@@ -163,10 +163,10 @@ static void test_slots(struct tap *t)
 		return;
 	is(t, p, 24, "chosen@plt",
 		"an indirect function names the stub, not the resolver at the same address");
-	is(t, p, 32, "*ABS*+0x3000@plt", "a resolver that no symbol names is reported by address");
-	is(t, p, 40, "none", "a slot of data names nothing");
-	is(t, p, 48, "none", "nor does a symbol that is not there");
-	is(t, p, 56, "none", "nor does a slot that nothing fills");
+	is(t, p, 32, "*ABS*+0x3000@plt", "a resolver without a symbol is reported by its address");
+	is(t, p, 40, "none", "a slot with a relocation for data gives no name");
+	is(t, p, 48, "none", "a relocation with an invalid symbol gives no name");
+	is(t, p, 56, "none", "a slot without a relocation gives no name");
 	tap_ok(t,
 		pltsym_find(p, PLT + 2, &hit) && hit.name_len == 5 && hit.start == PLT && hit.end == PLT + 6,
 		"a stub has a start, an end, and the length of its symbol's name");
@@ -185,18 +185,18 @@ static void test_wanted(struct tap *t)
 	tap_ok(t,
 		load_from(inside, 3, &p, NULL) == 0 && pltsym_stub(p, 0, &hit) && !pltsym_stub(p, 1, &hit) &&
 			strcmp(hit.name, "beta@plt") == 0,
-		"of given addresses, only the stubs that hold one are read");
+		"only the stubs that contain one of the given addresses are read");
 	pltsym_free(p);
 	p = NULL;
 	img.sh[S_RELA].sh_offset = UINT64_MAX / 2;
 	tap_ok(t, load_from(outside, 2, &p, NULL) == 0 && !pltsym_stub(p, 0, &hit),
-		"without an address in the stubs nothing else is read");
+		"if no address is in the stubs, nothing else is read");
 	pltsym_free(p);
 	start_image();
 	img.eh.e_machine = EM_AARCH64;
 	p = NULL;
 	tap_ok(t, load_from(NULL, 0, &p, NULL) == 0 && !pltsym_stub(p, 0, &hit),
-		"another architecture has no stubs, and that is no error");
+		"a file of another architecture has no stubs and is not an error");
 	pltsym_free(p);
 }
 
@@ -216,26 +216,25 @@ static void test_hostile(struct tap *t)
 	img.sh[S_SYMTAB] = img.sh[S_RELA];
 	img.sh[S_STRTAB].sh_size = img.sh[S_SYMTAB].sh_size = sizeof(img) - img.sh[S_RELA].sh_offset;
 	tap_ok(t, load_from(NULL, 0, &p, &e) == -EINVAL && !p,
-		"sections that overlap without end are an error");
+		"overlapping sections that are too large are an error");
 	start_image();
 	stub(0, "", JMP, 0, "", 0);
 	img.dynsym[1].st_name = UINT32_MAX;
 	tap_ok(t, load_from(NULL, 0, &p, &e) == 0 && !pltsym_stub(p, 0, &hit),
-		"a name outside the string table is none");
+		"a stub whose name is outside the string table is ignored");
 	pltsym_free(p);
 	p = NULL;
 	start_image();
 	memcpy(img.plt + sizeof(img.plt) - 5, ENDBR "\xff", 5);
 	memcpy(img.plt + sizeof(img.plt) - 8, "\xff\x25\0\0\0", 5);
-	tap_ok(t, load_from(NULL, 0, &p, &e) == 0 && !pltsym_stub(p, 0, &hit),
-		"a stub that is cut off is none");
+	tap_ok(t, load_from(NULL, 0, &p, &e) == 0 && !pltsym_stub(p, 0, &hit), "a truncated stub is ignored");
 	pltsym_free(p);
 }
 
-/* Every stub has a name, and its end behind its start. */
+/* Does every stub have a name, and its end after its start? */
 static bool hangs_together(const void *bytes, size_t len)
 {
-	void *copy = malloc(len ? len : 1); /* its end is what the sanitizers of SAN=1 watch */
+	void *copy = malloc(len ? len : 1); /* so that the sanitizers of SAN=1 see a read past the end */
 	struct elffile *f = NULL;
 	struct pltsym *p = NULL;
 	struct pltsym_hit hit;
@@ -266,7 +265,7 @@ static void test_damaged(struct tap *t)
 		wrong += !hangs_together(&img, sizeof(img));
 		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	tap_eq_u64(t, wrong, 0, "cut anywhere, any bit changed: what is reported hangs together");
+	tap_eq_u64(t, wrong, 0, "a file cut anywhere, or with any bit changed, gives consistent stubs");
 }
 
 static int list(const char *path)

@@ -26,7 +26,7 @@ static bool own_status(struct priv_status *st)
 	return priv_status_parse(text, st) == 0;
 }
 
-/* What FN finds, in a process that gives up what it has there. */
+/* Run the tests of FN in a child process, because they drop its privileges. */
 static void in_child(struct tap *t, void (*fn)(struct tap *t))
 {
 	int status = -1;
@@ -55,12 +55,12 @@ static void everything(struct tap *t)
 	struct err e;
 
 	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept && d.bounding,
-		"everything is given up");
+		"all privileges are dropped");
 	tap_ok(t, own_status(&st) && !st.permitted && !st.effective && !st.inheritable && !st.ambient,
-		"the kernel says that no capability is left");
-	tap_ok(t, !st.bounding && st.no_new_privs == 1, "and that none can be had by exec");
+		"/proc says that no capability is left");
+	tap_ok(t, !st.bounding && st.no_new_privs == 1, "/proc says that an exec cannot give a capability");
 	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept && !d.bounding,
-		"giving up again is harmless: there is no right left to look into the bounding set");
+		"dropping again succeeds, but cannot empty the bounding set");
 }
 
 static void some(struct tap *t)
@@ -74,11 +74,11 @@ static void some(struct tap *t)
 	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ .keep = keep }, &d, &e) == 0 && d.kept == keep,
 		"two capabilities are kept");
 	tap_ok(t, own_status(&st) && st.permitted == keep && st.effective == keep && !st.bounding,
-		"the kernel says the same");
+		"/proc says that only the kept capabilities are left");
 	priv_drop_put(&d, &b);
 	buf_put(&b, "", 1);
 	tap_ok(t, strncmp((char *)b.p, "kept: CAP_PERFMON, CAP_BPF, none to be had, ", 44) == 0,
-		"it is reported: %s", (char *)b.p);
+		"the report names the kept capabilities: %s", (char *)b.p);
 	buf_free(&b);
 }
 
@@ -105,27 +105,30 @@ static void writing(struct tap *t)
 
 	snprintf(cache, sizeof(cache), "%s/cache", dir);
 	mkdir(cache, 0700);
-	tap_eq_u64(t, try_write("before"), 0, "before: a file can be made");
+	tap_eq_u64(t, try_write("before"), 0, "a file can be created before the drop");
 	snprintf(cache, sizeof(cache), "%s/before", dir);
 	open_fd = open(cache, O_RDWR | O_CLOEXEC);
 	snprintf(cache, sizeof(cache), "%s/cache", dir);
-	tap_ok(t, priv_drop_now(&o, &d, NULL) == 0 && d.landlock == pathlock_version(), "paths are given up");
+	tap_ok(t, priv_drop_now(&o, &d, NULL) == 0 && d.landlock == pathlock_version(),
+		"write access to other paths is dropped");
 	if (!d.landlock) {
-		tap_skip(t, "nothing is written", "this kernel has no Landlock");
+		tap_skip(t, "no file can be written", "this kernel has no Landlock");
 		return;
 	}
-	tap_eq_u64(t, try_write("after"), -EACCES, "no file is made any more, though root's folder it is");
-	tap_eq_u64(t, try_write("before"), -EACCES, "none is opened for writing");
-	tap_eq_u64(t, try_write("cache/x"), 0, "but below what was named");
+	tap_eq_u64(t, try_write("after"), -EACCES,
+		"no file can be created after the drop, even in root's directory");
+	tap_eq_u64(t, try_write("before"), -EACCES, "no file can be opened for writing after the drop");
+	tap_eq_u64(t, try_write("cache/x"), 0, "a file can be created below a writable path");
 	snprintf(cache, sizeof(cache), "%s/cache/x", dir);
-	tap_ok(t, rename(cache, dir) != 0 && unlink(cache) == 0, "and removed there");
-	tap_ok(t, pwrite(open_fd, "x", 1, 0) == 1, "what is open can be written");
+	tap_ok(t, rename(cache, dir) != 0 && unlink(cache) == 0,
+		"a file below a writable path can be removed, but not moved out");
+	tap_ok(t, pwrite(open_fd, "x", 1, 0) == 1, "a file that was opened before the drop can be written");
 	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	tap_ok(t, fd >= 0, "/dev/null too");
+	tap_ok(t, fd >= 0, "/dev/null can be written after the drop");
 	fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
-	tap_ok(t, fd >= 0 && read(fd, &byte, 1) == 1, "reading stays");
+	tap_ok(t, fd >= 0 && read(fd, &byte, 1) == 1, "a file can be read after the drop");
 	fd = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
-	tap_ok(t, fd < 0, "no setting of the kernel is written");
+	tap_ok(t, fd < 0, "a kernel setting cannot be written after the drop");
 }
 
 static void *sleeps(void *ctx)
@@ -142,10 +145,10 @@ static void threads(struct tap *t)
 
 	pthread_create(&thread, NULL, sleeps, &soon);
 	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
-		"a thread that still has privileges is waited for");
+		"the drop waits for a thread that still has privileges");
 	pthread_create(&thread, NULL, sleeps, &never);
 	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL) == 0 && !d.kept,
-		"one that began afterwards has none");
+		"a thread that started after the drop has no privileges");
 }
 
 static void a_thread_stays(struct tap *t)
@@ -156,7 +159,7 @@ static void a_thread_stays(struct tap *t)
 
 	pthread_create(&thread, NULL, sleeps, &never);
 	tap_ok(t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, NULL) == 0 && (d.kept & BIT(CAP_BPF)),
-		"what a thread keeps is reported: it is not for good");
+		"the privileges that a running thread still has are reported as kept");
 }
 
 static void a_program(struct tap *t)
@@ -173,9 +176,9 @@ static void a_program(struct tap *t)
 	}
 	waitpid(pid, &status, 0);
 	if (d.landlock)
-		tap_ok(t, WIFEXITED(status) && WEXITSTATUS(status) == 100, "no program is executed");
+		tap_ok(t, WIFEXITED(status) && WEXITSTATUS(status) == 100, "no program can be executed");
 	else
-		tap_skip(t, "no program is executed", "this kernel has no Landlock");
+		tap_skip(t, "no program can be executed", "this kernel has no Landlock");
 }
 
 int main(void)
@@ -196,6 +199,6 @@ int main(void)
 	in_child(&t, a_thread_stays);
 	in_child(&t, a_program);
 	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	tap_ok(&t, system(command) == 0, "who did not give up cleans up");
+	tap_ok(&t, system(command) == 0, "the parent, which dropped nothing, can remove the directory");
 	return tap_done(&t);
 }

@@ -7,10 +7,10 @@
 #define BIT(n) (UINT64_C(1) << (n))
 #define ALL (BIT(41) - 1)
 
-/* The most powerful first, as capsets has them. */
+/* The most powerful first. */
 static const int order[] = { 21, 24, 2, 40, 19, 34, 38, 39 };
 
-/* It works with any of these sets and with all that have more, unless POISON is in it. */
+/* Works with any set that includes one of `enough` (ALL = unused) and no bit of `poison`. */
 struct made_up {
 	uint64_t enough[3];
 	uint64_t poison;
@@ -36,7 +36,7 @@ static bool find(struct made_up *m, uint64_t from, uint64_t keep, uint64_t *ret)
 	return priv_minimal_find(from, keep, order, ARRAY_LEN(order), works, m, ret);
 }
 
-/* Nothing can be taken away from SET. */
+/* Does SET work, and no set with one capability less? */
 static bool is_minimal(struct made_up *m, uint64_t set)
 {
 	bool minimal = works(m, set);
@@ -58,18 +58,19 @@ static void expect(struct tap *t, struct made_up m, uint64_t keep, uint64_t want
 static void test_found(struct tap *t)
 {
 	expect(t, (struct made_up){ { 0, ALL, ALL }, 0, 0 }, 0, 0,
-		"where nothing is needed the set is empty");
-	expect(t, (struct made_up){ { BIT(34), ALL, ALL }, 0, 0 }, 0, BIT(34), "one capability is found");
+		"if no capability is needed, the set is empty");
+	expect(t, (struct made_up){ { BIT(34), ALL, ALL }, 0, 0 }, 0, BIT(34),
+		"a single required capability is found");
 	expect(t, (struct made_up){ { BIT(38) | BIT(39), ALL, ALL }, 0, 0 }, 0, BIT(38) | BIT(39),
-		"two that are needed together are found");
+		"two capabilities that are needed together are found");
 	expect(t, (struct made_up){ { BIT(21), BIT(38) | BIT(39), ALL }, 0, 0 }, 0, BIT(38) | BIT(39),
-		"two weaker ones are preferred to one that is as good as root");
+		"two weaker capabilities are preferred to one that is equivalent to root");
 	expect(t, (struct made_up){ { BIT(1), BIT(2), ALL }, 0, 0 }, 0, BIT(2),
-		"one that is in the order is preferred to one that is not");
+		"a capability in the order is preferred to one that is not");
 	expect(t, (struct made_up){ { BIT(1) | BIT(34), ALL, ALL }, 0, 0 }, 0, BIT(1) | BIT(34),
-		"one that is not in the order is found where it is needed");
+		"a capability that is not in the order is found if it is needed");
 	expect(t, (struct made_up){ { BIT(19), ALL, ALL }, 0, 0 }, BIT(39), BIT(19) | BIT(39),
-		"what is to be kept stays");
+		"a capability that must be kept stays in the set");
 }
 
 static void test_absent(struct tap *t)
@@ -78,27 +79,27 @@ static void test_absent(struct tap *t)
 	struct made_up more = { { BIT(38) | BIT(39), ALL, ALL }, 0, 0 };
 	uint64_t got = 77;
 
-	tap_ok(t, !find(&never, ALL, 0, &got) && got == 77, "where nothing suffices there is no set");
-	tap_eq_u64(t, never.requested, 1, "and one attempt is enough to know");
-	tap_ok(t, !find(&more, BIT(38), 0, &got), "a set that lacks a member does not suffice");
+	tap_ok(t, !find(&never, ALL, 0, &got) && got == 77, "if no set is sufficient, none is returned");
+	tap_eq_u64(t, never.requested, 1, "if no set is sufficient, one attempt shows it");
+	tap_ok(t, !find(&more, BIT(38), 0, &got), "a set without a required capability is not sufficient");
 	tap_ok(t, find(&more, BIT(38) | BIT(39), 0, &got) && got == (BIT(38) | BIT(39)),
-		"a set that is minimal already is returned");
+		"a set that is already minimal is returned");
 }
 
-/* More may be less: the kernel's checks need not be monotonous. */
+/* A larger set may fail where a smaller one works: the kernel's checks need not be monotonic. */
 static void test_odd(struct tap *t)
 {
 	struct made_up m = { { BIT(19) | BIT(40), BIT(39), ALL }, 0, 0 };
 	struct made_up poisoned = { { BIT(39), ALL, ALL }, BIT(24), 0 };
 	uint64_t got = 0;
 
-	tap_ok(t, find(&m, ALL, 0, &got) && is_minimal(&m, got), "of several minimal sets one is found");
-	tap_ok(t, !find(&poisoned, ALL, 0, &got), "what fails with everything is not searched");
+	tap_ok(t, find(&m, ALL, 0, &got) && is_minimal(&m, got), "one of several minimal sets is found");
+	tap_ok(t, !find(&poisoned, ALL, 0, &got), "if all capabilities together fail, no set is returned");
 	tap_ok(t, find(&poisoned, ALL & ~BIT(24), 0, &got) && got == BIT(39) && is_minimal(&poisoned, got),
-		"without what is in the way it is found");
+		"without the capability that makes it fail, the set is found");
 }
 
-/* Every pair and triple of needs: the result works, and lacks nothing that could go. */
+/* Many combinations of required capabilities. */
 static void test_sweep(struct tap *t)
 {
 	size_t bad = 0, tried = 0;
@@ -114,8 +115,7 @@ static void test_sweep(struct tap *t)
 			tried++;
 		}
 	}
-	tap_ok(t, tried > 200 && bad == 0,
-		"whatever is needed: what is found works, and nothing of it can go");
+	tap_ok(t, tried > 200 && bad == 0, "every set that is found works and is minimal");
 }
 
 int main(void)

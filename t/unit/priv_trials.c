@@ -60,7 +60,7 @@ static struct priv_status status(void)
 	return s;
 }
 
-/* As the kernel tells it: CAP_SYSLOG and nothing else, the bounding set included. */
+/* By /proc/self/status: has this process only CAP_SYSLOG, also in its bounding set? */
 static int have_syslog_only(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	struct priv_status s = status();
@@ -90,7 +90,7 @@ static int be_nobody(const struct priv_targets *w, pid_t pid, struct err *e)
 		       : err_set(e, -ENOTRECOVERABLE, "another user");
 }
 
-/* The processes to try things on are others' and alive. */
+/* Are all target processes alive? */
 static int see_world(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	(void)pid;
@@ -132,22 +132,23 @@ static void test_child(struct tap *t)
 	const uint64_t set = BIT(CAP_SYSLOG);
 	struct priv_trials trials;
 
-	if (!tap_ok(t, open_trials(&trials, 60000, fns, ARRAY_LEN(fns)), "trials begin"))
+	if (!tap_ok(t, open_trials(&trials, 60000, fns, ARRAY_LEN(fns)), "the trials start"))
 		return;
 	tap_ok(t, priv_trials_all(&trials, &set, 1, NULL) == 0, "every step is tried as every user");
 	tap_ok(t,
 		state(&trials, 0, set, 0) == PRIV_CELL_WORKS && state(&trials, 1, set, 0) == PRIV_CELL_WORKS,
-		"the child has exactly the set, by the kernel's own account, as both users");
+		"/proc says that the child has exactly the set, as both users");
 	tap_ok(t,
 		state(&trials, 0, set, 1) == PRIV_CELL_WORKS && state(&trials, 1, set, 1) != PRIV_CELL_WORKS,
-		"root is root, and the ordinary user is not");
+		"the first user is root, and the second is not");
 	tap_ok(t,
 		state(&trials, 1, set, 2) == PRIV_CELL_WORKS && state(&trials, 0, set, 2) != PRIV_CELL_WORKS,
-		"the ordinary user is one, without supplementary groups");
-	tap_ok(t, state(&trials, 0, set, 3) == PRIV_CELL_WORKS, "there are processes to try things on");
-	tap_ok(t, state(&trials, 0, 0, 0) == PRIV_CELL_UNKNOWN, "what was not asked for is not known");
+		"the ordinary user has its user ID and no supplementary groups");
+	tap_ok(t, state(&trials, 0, set, 3) == PRIV_CELL_WORKS, "the target processes are alive");
+	tap_ok(t, state(&trials, 0, 0, 0) == PRIV_CELL_UNKNOWN,
+		"the result for a set that was not requested is unknown");
 	priv_trials_close(&trials);
-	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left after the trials");
 }
 
 static void test_bad(struct tap *t)
@@ -157,7 +158,7 @@ static void test_bad(struct tap *t)
 	struct priv_trials trials;
 	uint64_t began = now_ns();
 
-	if (!tap_ok(t, open_trials(&trials, 1500, fns, ARRAY_LEN(fns)), "trials begin again"))
+	if (!tap_ok(t, open_trials(&trials, 1500, fns, ARRAY_LEN(fns)), "trials with failing steps start"))
 		return;
 	tap_ok(t, !priv_trials_ask(&trials, 0, 0, first, ARRAY_LEN(first)),
 		"a step that crashes does not work");
@@ -168,19 +169,19 @@ static void test_bad(struct tap *t)
 	tap_ok(t,
 		state(&trials, 0, 0, 2) == PRIV_CELL_REFUSED &&
 			priv_trials_cell(&trials, 0, 0, 2).code == -EPERM,
-		"a refusal is one, with its error");
-	tap_ok(t, priv_trials_ask(&trials, 0, 0, fine, ARRAY_LEN(fine)),
-		"what comes after a crash is tried too");
+		"a refused step is reported as refused, with its error");
+	tap_ok(t, priv_trials_ask(&trials, 0, 0, fine, ARRAY_LEN(fine)), "the steps after a crash are tried");
 	tap_ok(t, !priv_trials_ask(&trials, 0, 0, last, ARRAY_LEN(last)), "a step that hangs does not work");
 	tap_ok(t,
 		priv_trials_cell(&trials, 0, 0, 4).code == -ETIMEDOUT &&
 			state(&trials, 0, 0, 4) == PRIV_CELL_NOT_TRIED,
-		"it ends with the time, and says nothing");
+		"a step that hangs ends at the time limit and counts as not tried");
 	tap_ok(t, state(&trials, 0, 0, 5) == PRIV_CELL_NOT_TRIED && trials.late,
-		"what the time was too short for is not tried, and that is known");
-	tap_ok(t, now_ns() - began < UINT64_C(20000000000), "and it does not take for ever");
+		"a step after the time limit is not tried, and the trials are late");
+	tap_ok(t, now_ns() - began < UINT64_C(20000000000), "the trials end within 20 seconds");
 	priv_trials_close(&trials);
-	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left of it");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD,
+		"no process is left after trials that crashed or hung");
 }
 
 static void test_not_granted(struct tap *t)
@@ -196,11 +197,11 @@ static void test_not_granted(struct tap *t)
 	tap_ok(t,
 		!priv_trials_ask(&trials, 1, set, which, 1) &&
 			state(&trials, 1, set, 0) == PRIV_CELL_NOT_GRANTED,
-		"a set that cannot be had is not tried");
+		"a set that cannot be granted is not tried");
 	snprintf(trials.untried_why, sizeof(trials.untried_why), "why");
 	trials.steps.list[0].kernel_memory = true;
 	tap_ok(t, !priv_trials_ask(&trials, 1, 0, which, 1) && state(&trials, 1, 0, 0) == PRIV_CELL_NOT_TRIED,
-		"what is left out is not tried");
+		"a step that reads kernel memory is not tried if these are skipped");
 	priv_trials_close(&trials);
 	priv_trials_close(&(struct priv_trials){ 0 });
 }

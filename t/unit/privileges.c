@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Each refusal is a real one: a child gives up what the test is about, and tells the message it then gets. */
+/*
+ * Each refusal is a real one: a child drops what the test is about, and sends
+ * back the message that it then gets.
+ */
 #include "base/tap.h"
 #include "system/privileges.h"
 
@@ -75,7 +78,7 @@ static bool nothing(void)
 	return true;
 }
 
-/* The err that priv_explain() gives in a child after GIVE_UP; false when that could not be done. */
+/* Store the err that priv_explain() makes in a child after GIVE_UP; false if GIVE_UP fails. */
 static bool message(bool (*give_up)(void), struct err *e)
 {
 	int fds[2];
@@ -104,7 +107,7 @@ static void test_refusal(
 	struct err e = { 0 };
 
 	if (!message(give_up, &e)) {
-		tap_skip(t, name, "this process cannot give that up");
+		tap_skip(t, name, "this process cannot drop that");
 		return;
 	}
 	if (!tap_ok(t, e.code == -EPERM && strstr(e.msg, msg) && strstr(e.hint, hint), "%s", name))
@@ -118,22 +121,23 @@ static void test_stories(struct tap *t)
 
 	exe[MAX(n, 0)] = '\0';
 	snprintf(setcap, sizeof(setcap), "run as root, or: setcap cap_bpf,cap_perfmon+ep '%s'", exe);
-	test_refusal(t, "without capabilities both are named, and setcap on this binary is the hint",
+	test_refusal(t, "without capabilities both are named, and the hint is setcap on this binary",
 		drop_all, "not permitted to attach to sched_switch: CAP_BPF and CAP_PERFMON are missing",
 		setcap);
-	test_refusal(t, "outside the bounding set the hint is no setcap", drop_bounding, "CAP_BPF",
-		"--cap-add=BPF");
+	test_refusal(t, "for a capability outside the bounding set, the hint is --cap-add", drop_bounding,
+		"CAP_BPF", "--cap-add=BPF");
 	test_refusal(t, "with no_new_privs the hint says that setcap has no effect", no_new_privs, "CAP_BPF",
 		"no effect");
 	if (!priv_allow(CAP_BPF) || !priv_allow(CAP_PERFMON)) {
-		tap_skip(t, "a refusal names what is missing or what else forbids it", "not privileged");
+		tap_skip(t, "a refusal says what is missing or what else forbids it", "not privileged");
 		return;
 	}
-	test_refusal(t, "one missing capability is named alone", drop_perfmon,
+	test_refusal(t, "a single missing capability is named alone", drop_perfmon,
 		"not permitted to attach to sched_switch: CAP_PERFMON is missing", setcap);
-	test_refusal(t, "CAP_SYS_ADMIN stands in for both", keep_only_admin, "no capability is missing", "");
-	test_refusal(
-		t, "a refusal in spite of every capability says so", nothing, "no capability is missing", "");
+	test_refusal(t, "CAP_SYS_ADMIN replaces CAP_BPF and CAP_PERFMON", keep_only_admin,
+		"no capability is missing", "");
+	test_refusal(t, "a refusal with all capabilities says that none is missing", nothing,
+		"no capability is missing", "");
 	test_refusal(t, "a refusal under seccomp names the filter", seccomp_filter,
 		"seccomp filter is in force", "sandbox");
 	test_refusal(
@@ -149,23 +153,23 @@ static void test_parse(struct tap *t)
 	struct priv_status s;
 
 	tap_ok(t, priv_status_parse(text, &s) == 0, "a status file is parsed");
-	tap_eq_u64(t, s.uid, 1001, "the uid is the effective one");
+	tap_eq_u64(t, s.uid, 1001, "the user ID is the effective one");
 	tap_eq_u64(t, s.effective, UINT64_C(1) << CAP_PERFMON, "the effective set is read");
 	tap_eq_u64(t, s.bounding, UINT64_C(0x1ffffffffff), "the bounding set is read");
 	tap_ok(t, s.seccomp == 2 && s.no_new_privs == 1, "seccomp and no_new_privs are read");
 	tap_ok(t, priv_set_allows(s.effective, CAP_PERFMON) && !priv_set_allows(s.effective, CAP_BPF),
-		"a set allows what is in it and nothing else");
+		"a set allows only the capabilities in it");
 	tap_ok(t,
 		priv_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_BPF) &&
 			!priv_set_allows(UINT64_C(1) << CAP_SYS_ADMIN, CAP_SYSLOG),
-		"CAP_SYS_ADMIN allows CAP_BPF, not CAP_SYSLOG");
+		"CAP_SYS_ADMIN allows CAP_BPF, but not CAP_SYSLOG");
 	tap_ok(t, priv_status_parse("", &s) == -EINVAL, "an empty file is -EINVAL");
 	tap_ok(t, priv_status_parse("Uid:\t0\t0\nCapEff:\tzz\n", &s) == -EINVAL,
-		"a set that is no number is -EINVAL");
+		"a set that is not a number is -EINVAL");
 	tap_ok(t,
 		priv_status_parse("Uid:\t0 0\nCapEff: 1\nCapPrm: 1\nCapInh: 0\nCapBnd: 1\n", &s) == 0 &&
 			s.seccomp == -1 && s.no_new_privs == -1,
-		"a kernel that does not tell seccomp and no_new_privs gives -1");
+		"a status without seccomp and no_new_privs gives -1");
 }
 
 static void test_text(struct tap *t)
@@ -176,13 +180,13 @@ static void test_text(struct tap *t)
 	tap_eq_str(t, buf, "setcap cap_bpf,cap_perfmon+ep '/opt/it'\\''s here/tool'",
 		"a path is quoted for the shell");
 	priv_command("/opt/tool", bpf_caps, 2, tiny, sizeof(tiny));
-	tap_eq_str(t, tiny, "setcap ", "what does not fit is cut and terminated");
+	tap_eq_str(t, tiny, "setcap ", "a command that does not fit is cut and terminated");
 	tap_eq_str(t, priv_name(CAP_SYSLOG, buf, sizeof(buf)), "CAP_SYSLOG", "a capability has its name");
 	tap_eq_str(t, priv_name(63, buf, sizeof(buf)), "CAP_63", "an unknown capability has its number");
 	tap_ok(t, priv_missing(bpf_caps, 0, buf, sizeof(buf)) == 0 && !buf[0],
-		"of no capabilities none is missing");
+		"of an empty list no capability is missing");
 	tap_ok(t, priv_explain("x", -EPERM, bpf_caps, 2, NULL) == -EPERM,
-		"the code comes back where no message is wanted");
+		"the code is returned also without a message");
 }
 
 int main(void)
@@ -190,7 +194,7 @@ int main(void)
 	struct tap t = { 0 };
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
-	/* before Linux 5.11 a low limit is a reason of its own */
+	/* before Linux 5.11, a low limit is another reason for a refusal */
 	setrlimit(RLIMIT_MEMLOCK, &all);
 	test_stories(&t);
 	test_parse(&t);

@@ -74,16 +74,17 @@ static void test_child(struct tap *t)
 	struct probe_result r[ARRAY_LEN(list)];
 
 	tap_ok(t, run(list, ARRAY_LEN(list), 60000, r), "probes run");
-	tap_ok(t, r[0].code == 0 && strcmp(r[0].found, "fine") == 0, "success says what was found");
+	tap_ok(t, r[0].code == 0 && strcmp(r[0].found, "fine") == 0,
+		"a successful probe reports what it found");
 	tap_ok(t,
 		r[1].code == -EACCES && strcmp(r[1].err.msg, "refused") == 0 &&
 			strcmp(r[1].err.hint, "ask") == 0,
-		"failure brings its message and hint");
-	tap_ok(t, r[2].code == 0, "what a probe prints goes nowhere");
+		"a failed probe has its message and hint");
+	tap_ok(t, r[2].code == 0, "the output of a probe is discarded without an error");
 	tap_ok(t, r[3].code == -ECHILD && strstr(r[3].err.msg, "killed by SIGSEGV"),
-		"a crash is a result, with the signal");
-	tap_ok(t, r[4].code == 0, "what comes after a crash is tried all the same");
-	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no child is left");
+		"a crash is a result that names the signal");
+	tap_ok(t, r[4].code == 0, "the probe after a crash is tried");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no child is left after the probes");
 }
 
 static void test_limit(struct tap *t)
@@ -93,14 +94,16 @@ static void test_limit(struct tap *t)
 	const probe_fn list[] = { succeed, sleep_on, succeed };
 	struct probe_result r[ARRAY_LEN(list)];
 
-	tap_ok(t, limit >= 1000 && limit <= 60000 && limit % 1000 == 0, "a slow machine has more time");
-	tap_diag("%u times as much", limit / 1000);
-	tap_ok(t, run(list, ARRAY_LEN(list), 300, r), "a probe that blocks ends by the limit");
-	tap_ok(t, r[0].code == 0, "what was over before keeps its result");
+	tap_ok(t, limit >= 1000 && limit <= 60000 && limit % 1000 == 0,
+		"the limit is a multiple of the given one, as a slow machine needs more time");
+	tap_diag("the limit is multiplied by %u", limit / 1000);
+	tap_ok(t, run(list, ARRAY_LEN(list), 300, r), "a blocked probe ends at the time limit");
+	tap_ok(t, r[0].code == 0, "a probe that ended before the limit keeps its result");
 	tap_ok(t, r[1].code == -ETIMEDOUT && strstr(r[1].err.msg, "300 ms"),
-		"the blocked one says how long it had");
-	tap_ok(t, r[2].code == 0, "what comes after it is tried all the same");
-	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "the blocked child is gone");
+		"the message about a blocked probe has the limit");
+	tap_ok(t, r[2].code == 0, "the probe after a blocked one is tried");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD,
+		"no child is left after a blocked probe");
 	probe_finish(NULL, NULL);
 }
 
@@ -114,11 +117,11 @@ static int enter_well(void *ctx, struct err *e)
 {
 	(void)e;
 	*(int *)ctx += 1;
-	/* the kernel takes the parent's death for no reason to end it any more */
+	/* the kernel no longer ends this process when its parent ends */
 	return prctl(PR_SET_PDEATHSIG, 0) ? -errno : 0;
 }
 
-/* Is this the child that entered, and does it still end with its parent? */
+/* Is this the child that ran enter_well(), and does the kernel again end it with its parent? */
 static int look_around(void *ctx, size_t i, char *found, size_t cap, struct err *e)
 {
 	int sig = 0;
@@ -141,21 +144,21 @@ static void test_job(struct tap *t)
 	tap_ok(t, probe_start_job(&job, &run, NULL) == 0, "a job starts");
 	probe_finish(run, r);
 	tap_ok(t, r[0].code == 0 && r[1].code == 0 && strcmp(r[1].found, "attempt 1") == 0,
-		"its child enters once, and ends with its parent whatever it has become");
-	tap_eq_u64(t, (uint64_t)value, 7, "the caller's context is as it was");
+		"the child enters once, and ends with its parent even if entering cleared that");
+	tap_eq_u64(t, (uint64_t)value, 7, "the caller's context is not changed");
 	job.enter = enter_badly;
 	fflush(stdout);
 	probe_start_job(&job, &run, NULL);
 	probe_finish(run, r);
 	tap_ok(t, r[0].code == -ENOTRECOVERABLE && r[1].code == r[0].code && strstr(r[1].err.msg, "shut"),
-		"where it cannot enter, that is the message of every attempt");
+		"if entering fails, every attempt has that error");
 }
 
 static void test_real(struct tap *t)
 {
 	static const probe_fn list[] = { probe_stack_map, probe_take_stack, probe_process_events };
 	static const char *const names[] = { "a stack map is created",
-		"both stacks of this process are taken", "process events are on" };
+		"both stacks of this process are taken", "process events are available" };
 	struct probe_result r[ARRAY_LEN(list)];
 	int caps[] = { CAP_BPF, CAP_PERFMON };
 	char why[128];
@@ -171,7 +174,7 @@ static void test_real(struct tap *t)
 			tap_diag("%s", r[i].err.msg);
 }
 
-/* A container's profile: bpf() and perf_event_open() are refused whatever the capabilities. */
+/* As in a container: bpf() and perf_event_open() are refused regardless of capabilities. */
 static int under_seccomp(char *found, size_t cap, struct err *e)
 {
 	struct sock_filter code[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events in, capture out, read back by capread: who was which process when. */
+/* Tests of record/processes.h: events go in, and the written capture is checked with cap_reader_*(). */
 #include "base/clock.h"
 #include "base/tap.h"
 #include "capture/reader.h"
@@ -24,7 +24,7 @@ static void open_table(struct tap *t, struct table *x, bool all, bool follow)
 	tap_ok(t,
 		process_table_new(all, follow, &x->tab, &e) == 0 &&
 			cap_writer_open(x->path, true, &x->w, &e) == 0,
-		"a table and a capture");
+		"a process table and a capture are opened");
 }
 
 static struct cap_reader *read_back(struct table *x)
@@ -87,7 +87,7 @@ static uint32_t emit(struct table *x, uint32_t pid, uint64_t start_boot, uint32_
 	return process_table_emit(x->tab, &key, first_ns, x->w);
 }
 
-/* PIDs beyond every pid_max, so that /proc has nothing to say. */
+/* PIDs above any pid_max, so that /proc has no such processes. */
 enum { A = 5000001, B = 5000002, C = 5000003 };
 
 static void two_images(struct tap *t)
@@ -105,24 +105,26 @@ static void two_images(struct tap *t)
 	before = emit(&x, A, 7, 1, 1 * SECOND + 5);
 	after = emit(&x, A, 7, 2, 2 * SECOND + 5);
 	tap_ok(t, before != after && before != CAPTURE_NONE && after != CAPTURE_NONE,
-		"an exec makes another process image");
+		"an exec begins another process image");
 	tap_ok(t, emit(&x, A, 7, 1, 1 * SECOND + 9) == before && emit(&x, A, 7, 2, 2 * SECOND + 9) == after,
-		"each wait goes to the image of its time");
+		"each wait belongs to the image that was current when it began");
 	c = read_back(&x);
-	tap_ok(t, c && c->n_procs == 2, "there are two, the one between fork and exec had no wait");
+	tap_ok(t, c && c->n_procs == 2,
+		"the image between fork and exec, which had no wait, is not in the capture");
 	if (!c)
 		return;
-	tap_eq_str(t, c->procs[before].comm, "first", "the first one's name");
-	tap_eq_str(t, c->procs[after].comm, "second", "the second one's name");
-	tap_eq_str(t, c->procs[after].exe, "/bin/second", "its executable is its first mapping");
-	tap_ok(t, c->procs[before].tgid == A && c->procs[after].tgid == A, "both have the same PID");
+	tap_eq_str(t, c->procs[before].comm, "first", "the first image has its name");
+	tap_eq_str(t, c->procs[after].comm, "second", "the second image has its name");
+	tap_eq_str(t, c->procs[after].exe, "/bin/second",
+		"the executable of the second image is its first mapping");
+	tap_ok(t, c->procs[before].tgid == A && c->procs[after].tgid == A, "both images have the same PID");
 	const struct cap_map *m = cap_reader_map(c, before, 0x10010, 1 * SECOND + 5, 1 * SECOND + 5, NULL);
 
 	tap_ok(t, m && m->file != CAPTURE_NONE && strcmp(c->files[m->file].path, "/bin/first") == 0,
-		"an address of the first is the first's");
+		"an address in the first image has the first image's mapping");
 	m = cap_reader_map(c, after, 0x10010, 2 * SECOND + 5, 2 * SECOND + 5, NULL);
 	tap_ok(t, m && m->file != CAPTURE_NONE && strcmp(c->files[m->file].path, "/bin/second") == 0,
-		"the same address of the second is the second's");
+		"the same address in the second image has the second image's mapping");
 	cap_reader_free(c);
 }
 
@@ -146,8 +148,8 @@ static void inherited(struct tap *t)
 	tap_ok(t, cap_reader_map(c, child, 0x10000, 4 * SECOND, 4 * SECOND, NULL) != NULL,
 		"a child has its parent's mappings");
 	tap_ok(t, !cap_reader_map(c, child, 0x20000, 4 * SECOND, 4 * SECOND, NULL),
-		"those made later are the parent's alone");
-	tap_eq_str(t, c->procs[child].comm, "parent", "and its name");
+		"a child does not have mappings that its parent made later");
+	tap_eq_str(t, c->procs[child].comm, "parent", "a child has its parent's name");
 	cap_reader_free(c);
 }
 
@@ -168,20 +170,21 @@ static void pid_again(struct tap *t)
 	execed(&x, B, "second", 3 * SECOND + 1);
 	second = emit(&x, B, 12, 1, 3 * SECOND + 5);
 	tap_ok(t, first != CAPTURE_NONE && second != CAPTURE_NONE && first != second,
-		"a PID that is used again is another process");
+		"a reused PID is another process");
 
-	/* A ended long ago and had no waits: it is forgotten, and its PID comes back */
+	/* A ended long ago and had no waits: it is forgotten, and its PID is used again */
 	process_table_flush(x.tab, 20 * SECOND, x.w);
 	forked(&x, A, 1, 21 * SECOND);
 	execed(&x, A, "third", 21 * SECOND + 1);
 	third = emit(&x, A, 13, 1, 21 * SECOND + 5);
-	tap_ok(t, third != CAPTURE_NONE, "a PID whose process was forgotten can come back");
+	tap_ok(t, third != CAPTURE_NONE, "the PID of a forgotten process can be used again");
 	c = read_back(&x);
-	tap_ok(t, c && c->n_procs == 3, "there are three processes");
+	tap_ok(t, c && c->n_procs == 3, "the capture has three processes");
 	if (!c)
 		return;
 	if (third != CAPTURE_NONE)
-		tap_eq_str(t, c->procs[third].comm, "third", "the one that came back has its own name");
+		tap_eq_str(t, c->procs[third].comm, "third",
+			"the process that reuses a forgotten PID has its own name");
 	cap_reader_free(c);
 }
 
@@ -212,11 +215,11 @@ static void threads(struct tap *t)
 			  .time_ns = 3 * SECOND });
 	c = read_back(&x);
 	th = c ? cap_reader_thread(c, id, C) : NULL;
-	tap_ok(t, th && strcmp(th->comm, "renamed") == 0, "a thread's last name counts");
+	tap_ok(t, th && strcmp(th->comm, "renamed") == 0, "a thread has the last of its names");
 	tap_ok(t, th && th->ns_tid == 2 && c->procs[id].ns_tgid == 1,
-		"ids of its own PID namespace are kept");
+		"the ids in the thread's own PID namespace are kept");
 	tap_ok(t, c && c->procs[id].flags & CAPTURE_PROC_MAPS_LOST && c->procs[id].maps_error,
-		"a process whose mappings were not seen says so");
+		"a process without known mappings has the flag and the error");
 	cap_reader_free(c);
 }
 
@@ -228,8 +231,9 @@ static void strangers(struct tap *t)
 
 	open_table(t, &x, false, true);
 	tap_ok(t, process_table_scan(x.tab, A, SECOND, &e) != 0 && e.msg[0],
-		"a process that is not there cannot be scanned");
-	tap_ok(t, process_table_scan(x.tab, (uint32_t)getpid(), SECOND, &e) == 0, "this one can");
+		"scanning a missing process fails with a message");
+	tap_ok(t, process_table_scan(x.tab, (uint32_t)getpid(), SECOND, &e) == 0,
+		"this process can be scanned");
 	event(&x, (struct procevent){ .type = PROCEVENT_LOST, .lost = 42 });
 	process_table_stats(x.tab, &st);
 	tap_eq_u64(t, st.events_lost, 42, "lost events are counted");
@@ -247,7 +251,7 @@ static enum past_maps_code then(
 	return past_maps_find(&past, &when, addr, m, &made);
 }
 
-/* What held an address at a time, for stacks that are walked afterwards. */
+/* What was mapped at an address at a given time, for stacks that are walked later. */
 static void at_a_time(struct tap *t)
 {
 	struct procmap m;
@@ -261,27 +265,27 @@ static void at_a_time(struct tap *t)
 	tap_ok(t,
 		then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PAST_MAPS_MAPPED &&
 			!strcmp(m.path, "/bin/first") && m.start == 0x10000 && m.inode == 0x10000,
-		"what was mapped then is reported, not what took its place");
+		"the mapping at that time is reported, not the one that replaced it");
 	tap_ok(t,
 		then(&x, 0x10010, 6 * SECOND, 9 * SECOND, &m) == PAST_MAPS_MAPPED &&
 			!strcmp(m.path, "/bin/second"),
-		"later it is the other");
+		"at a later time the replacement is reported");
 	tap_ok(t, then(&x, 0x10010, 2 * SECOND + 1, 9 * SECOND, &m) == PAST_MAPS_NOT_MAPPED,
-		"before it was mapped there was nothing");
+		"before the first mapping the address is not mapped");
 	tap_ok(t, then(&x, 0x10010, 6 * SECOND, 5 * SECOND, &m) == PAST_MAPS_LATER,
-		"events up to the time are awaited");
+		"a time for which events are still missing is PAST_MAPS_LATER");
 	tap_ok(t, then(&x, 0x10010, SECOND / 2, 9 * SECOND, &m) == PAST_MAPS_UNSURE,
-		"before the fork it was another process");
+		"a time before the fork is unsure");
 	event(&x, (struct procevent){ .type = PROCEVENT_LOST, .lost = 1, .time_ns = 7 * SECOND });
 	tap_ok(t, then(&x, 0x10010, 4 * SECOND, 9 * SECOND, &m) == PAST_MAPS_UNSURE,
-		"after lost events nothing is sure");
+		"after lost events the mappings of the image are unsure");
 	execed(&x, A, "third", 8 * SECOND);
 	tap_ok(t, then(&x, 0x10010, 8 * SECOND + 1, 9 * SECOND, &m) == PAST_MAPS_NOT_MAPPED,
-		"but the next image is");
+		"the mappings of an image that began after lost events are sure");
 	cap_reader_free(read_back(&x));
 }
 
-/* --- without events: this process, and what BPF would say of it --- */
+/* --- without events: this process, with images as BPF would report them --- */
 
 static bool who_now(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 {
@@ -289,7 +293,7 @@ static bool who_now(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
 	return ret->tgid == tgid;
 }
 
-/* What EV had mapped where who_now() is, at a time. */
+/* What image EV had mapped at the address of who_now() at that time. */
 static enum past_maps_code scanned(struct table *x, const struct offcpu_ev_image *ev, uint64_t at)
 {
 	const struct past_maps_when when = {
@@ -315,22 +319,24 @@ static void without_events(struct tap *t)
 	open_table(t, &x, true, false);
 	process_table_without_events(x.tab, who_now, &now);
 	process_table_image_seen(x.tab, &first);
-	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_LATER, "an image that was seen is not known yet");
+	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_LATER,
+		"the mappings of a new image are not known yet");
 	process_table_freshen(x.tab, SECOND);
-	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_MAPPED, "its maps are read");
+	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_MAPPED,
+		"the mappings of a new image are read by process_table_freshen()");
 
-	/* when they are read it is another one already */
+	/* when its mappings are read, the process already has another image */
 	second.exec_id = 2;
 	now.exec_id = 3;
 	process_table_image_seen(x.tab, &second);
 	process_table_freshen(x.tab, SECOND);
 	tap_ok(t, scanned(&x, &second, now_ns()) == PAST_MAPS_UNSURE,
-		"an image gets no mappings of the one that followed it");
+		"an image does not get the mappings of the image after it");
 	third.exec_id = 3;
 	process_table_image_seen(x.tab, &third);
 	process_table_freshen(x.tab, SECOND);
-	tap_ok(t, scanned(&x, &third, now_ns()) == PAST_MAPS_MAPPED, "that one has them");
-	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_MAPPED, "and the first what it had");
+	tap_ok(t, scanned(&x, &third, now_ns()) == PAST_MAPS_MAPPED, "the current image has its mappings");
+	tap_ok(t, scanned(&x, &first, before) == PAST_MAPS_MAPPED, "the first image keeps its mappings");
 
 	child.type = OFFCPU_EV_FORK;
 	child.tgid = UINT32_C(0x7ffffff0);
@@ -339,7 +345,7 @@ static void without_events(struct tap *t)
 	process_table_image_seen(x.tab, &child);
 	process_table_freshen(x.tab, SECOND);
 	tap_ok(t, scanned(&x, &child, now_ns()) == PAST_MAPS_MAPPED,
-		"a child that is gone has what its parent had");
+		"a child that has ended has its parent's mappings");
 	cap_reader_free(read_back(&x));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's own events of children that do what is expected of them. */
+/* Tests of procevents_*() of system/events.h with the kernel's events of child processes. */
 #include "base/tap.h"
 #include "system/events.h"
 
@@ -86,20 +86,21 @@ static void one_life(struct tap *t, struct procevents *p)
 	after = now_ns();
 	s.pid = (uint32_t)pid;
 	procevents_drain(p, false, take, &s);
-	tap_ok(t, s.forks == 1 && !s.stranger, "a fork, with its parent");
-	tap_ok(t, s.comms == 1 && strcmp(s.comm, "new\nname") == 0, "a new name, every byte of it");
-	tap_ok(t, s.execs == 1 && strcmp(s.exec_name, "true") == 0, "an exec, with the new name");
-	tap_ok(t, s.maps >= 2 && s.libc, "the mappings of the new image");
-	tap_ok(t, s.exits == 1, "an exit");
+	tap_ok(t, s.forks == 1 && !s.stranger, "a fork is reported with its parent");
+	tap_ok(t, s.comms == 1 && strcmp(s.comm, "new\nname") == 0,
+		"a new name is reported with all of its bytes");
+	tap_ok(t, s.execs == 1 && strcmp(s.exec_name, "true") == 0, "an exec is reported with the new name");
+	tap_ok(t, s.maps >= 2 && s.libc, "the mappings of a new image are reported");
+	tap_ok(t, s.exits == 1, "an exit is reported");
 	tap_ok(t,
 		before <= s.fork_ns && s.fork_ns < s.exec_ns && s.exec_ns < s.map_ns &&
 			s.map_ns < s.exit_ns && s.exit_ns <= after,
-		"in this order, on the clock of CLOCK_MONOTONIC");
-	tap_ok(t, s.ordered, "and so are all events of all CPUs");
-	tap_ok(t, !s.lost, "nothing was lost");
+		"fork, exec, mapping and exit have ascending times of CLOCK_MONOTONIC");
+	tap_ok(t, s.ordered, "the events of all CPUs are in order");
+	tap_ok(t, !s.lost, "no event was lost");
 	s.forks = 0;
 	procevents_drain(p, false, take, &s);
-	tap_ok(t, !s.forks, "events are handed out once");
+	tap_ok(t, !s.forks, "an event is reported only once");
 }
 
 static void settling(struct tap *t, struct procevents *p)
@@ -113,7 +114,7 @@ static void settling(struct tap *t, struct procevents *p)
 	s.pid = (uint32_t)pid;
 	usleep(20000);
 	procevents_drain(p, true, take, &s);
-	tap_ok(t, s.forks == 1 && s.exits == 1, "what is older than a moment is handed out while it settles");
+	tap_ok(t, s.forks == 1 && s.exits == 1, "events of 20 ms ago are reported by a drain that settles");
 }
 
 static void count_any(void *ctx, const struct procevent *ev)
@@ -128,7 +129,7 @@ static void new_name(void)
 	prctl(PR_SET_NAME, "last");
 }
 
-/* Told to the event with build IDs first, which has no use for it. */
+/* The kernel reports this to the event with build IDs first, and only mappings of that one are used. */
 static void new_process(void)
 {
 	pid_t pid = fork();
@@ -138,7 +139,7 @@ static void new_process(void)
 	waitpid(pid, NULL, 0);
 }
 
-/* More events than fit; when there is room again, NEXT comes. */
+/* Cause more events than fit in the buffer. NEXT causes another event when there is room again. */
 static void overflow(struct tap *t, struct procevents *p, void (*next)(void), const char *what)
 {
 	enum { N = 60000 };
@@ -146,7 +147,7 @@ static void overflow(struct tap *t, struct procevents *p, void (*next)(void), co
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
 	cpu_set_t here, before;
 
-	/* a loss is reported in front of the next event of that CPU */
+	/* a loss is reported before the next event of that CPU */
 	CPU_ZERO(&here);
 	CPU_SET((unsigned int)sched_getcpu(), &here);
 	sched_getaffinity(0, sizeof(before), &before);
@@ -155,13 +156,14 @@ static void overflow(struct tap *t, struct procevents *p, void (*next)(void), co
 	n[0] = n[1] = 0;
 	for (int i = 0; i < N; i++)
 		prctl(PR_SET_NAME, i & 1 ? "odd" : "even");
-	tap_ok(t, poll(&pfd, 1, 0) == 1, "a full buffer is readable");
-	/* the kernel says how many were lost in front of the next record that fits */
+	tap_ok(t, poll(&pfd, 1, 0) == 1, "the descriptor is readable when a buffer is full");
+	/* the kernel reports how many were lost before the next record that fits */
 	procevents_drain(p, false, count_any, n);
 	next();
 	procevents_drain(p, false, count_any, n);
-	tap_ok(t, n[1] > 0, "events that did not fit are reported before %s", what);
-	tap_ok(t, n[0] + n[1] >= N + (next == new_name), "as many as there were");
+	tap_ok(t, n[1] > 0, "lost events are reported before %s", what);
+	tap_ok(t, n[0] + n[1] >= N + (next == new_name),
+		"reported and lost events are together at least as many as were caused");
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
@@ -181,7 +183,7 @@ static void take_at_once(void *ctx, const struct procevent *ev)
 	a->maps += ev->pid == a->pid;
 }
 
-/* Wait until P is readable, a second at most. */
+/* Wait until P is readable, at most one second. */
 static bool readable(struct procevents *p)
 {
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
@@ -189,7 +191,7 @@ static bool readable(struct procevents *p)
 	return poll(&pfd, 1, 1000) == 1;
 }
 
-/* Everything that lies there is handed out, and the descriptor is not readable any more. */
+/* Drain P until its descriptor is not readable. */
 static void empty(struct procevents *p)
 {
 	struct seen s = { .ordered = true };
@@ -214,21 +216,22 @@ static void prompt(struct tap *t)
 	empty(p);
 	a.maps = 0;
 	code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	tap_ok(t, readable(p), "a single mapping makes a prompt descriptor readable");
+	tap_ok(t, readable(p), "a single mapping makes the descriptor readable with PROMPT");
 	procevents_drain(p, true, take, &s);
-	tap_ok(t, a.maps == 1 && !a.others, "it is reported at once, mappings alone");
+	tap_ok(t, a.maps == 1 && !a.others,
+		"the mapping is reported at once, and other events of this process are not");
 	for (int i = 0; i < 1000 && (procevents_pending(p) || !s.maps); i++) {
 		usleep(1000);
 		procevents_drain(p, true, take, &s);
 	}
-	tap_eq_u64(t, s.maps, 1, "and once more in its turn");
-	tap_eq_u64(t, a.maps, 1, "but at once a single time");
-	tap_ok(t, !procevents_pending(p), "then nothing is kept back");
+	tap_eq_u64(t, s.maps, 1, "the mapping is reported again in its order");
+	tap_eq_u64(t, a.maps, 1, "the mapping is reported at once only one time");
+	tap_ok(t, !procevents_pending(p), "no event is kept back afterwards");
 	munmap(code, 4096);
 	procevents_close(p);
 }
 
-/* One that is not prompt sleeps through a few events. */
+/* Without PROMPT the descriptor does not become readable for a few events. */
 static void lazy(struct tap *t, struct procevents *p)
 {
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
@@ -236,7 +239,8 @@ static void lazy(struct tap *t, struct procevents *p)
 
 	empty(p);
 	code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	tap_ok(t, poll(&pfd, 1, 20) == 0, "without it the same event waits for a buffer half full");
+	tap_ok(t, poll(&pfd, 1, 20) == 0,
+		"without PROMPT the descriptor is not readable after a single mapping");
 	munmap(code, 4096);
 }
 
@@ -249,11 +253,11 @@ int main(void)
 
 	procevents_close(NULL);
 	if (rc == -EACCES || rc == -EPERM) {
-		tap_ok(&t, e.msg[0] && e.hint[0], "what is missing is said, with a hint");
+		tap_ok(&t, e.msg[0] && e.hint[0], "the error says what is missing, with a hint");
 		tap_skip(&t, "events", "%s", e.msg);
 		return tap_done(&t);
 	}
-	tap_ok(&t, rc == 0, "a dummy event on every CPU");
+	tap_ok(&t, rc == 0, "events on every CPU are opened");
 	if (rc)
 		return tap_done(&t);
 	one_life(&t, p);

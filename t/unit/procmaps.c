@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Parses a copy of TEXT that ends at a page that cannot be read. */
+/* Parse a copy of TEXT that ends just before an unmapped page. */
 static bool parse(const char *text, struct procmap *m, char **keep)
 {
 	size_t page = 4096, len = strlen(text) + 1;
@@ -29,35 +29,37 @@ static void good_lines(struct tap *t)
 		parse("7f2ce30aa000-7f2ce3200000 r-xp 00026000 fe:00 332835                     "
 		      "/usr/lib/libc.so.6",
 			&m, &keep),
-		"a line of a library");
+		"a line for a library is parsed");
 	tap_ok(t, m.start == 0x7f2ce30aa000 && m.end == 0x7f2ce3200000 && m.offset == 0x26000,
-		"its range and offset");
-	tap_ok(t, m.prot == (PROT_READ | PROT_EXEC) && m.flags == MAP_PRIVATE, "its protection and kind");
-	tap_ok(t, m.dev_major == 0xfe && m.dev_minor == 0 && m.inode == 332835, "its device and inode");
-	tap_eq_str(t, m.path, "/usr/lib/libc.so.6", "its path");
-	tap_ok(t, !m.deleted, "it is not deleted");
+		"a mapping has its range and offset");
+	tap_ok(t, m.prot == (PROT_READ | PROT_EXEC) && m.flags == MAP_PRIVATE,
+		"a mapping has its protection and flags");
+	tap_ok(t, m.dev_major == 0xfe && m.dev_minor == 0 && m.inode == 332835,
+		"a mapping has its device and inode");
+	tap_eq_str(t, m.path, "/usr/lib/libc.so.6", "a mapping has its path");
+	tap_ok(t, !m.deleted, "the file of a mapping is not marked as deleted");
 	tap_ok(t,
 		parse("1000-2000 rw-s 00000000 00:01 5 /dev/zero (deleted)", &m, &keep) && m.deleted &&
 			m.flags == MAP_SHARED && strcmp(m.path, "/dev/zero") == 0,
-		"a shared mapping of a deleted file");
+		"a shared mapping of a deleted file is parsed");
 	tap_ok(t, parse("1000-2000 ---p 00000000 00:00 0 ", &m, &keep) && !*m.path && !m.prot,
 		"anonymous memory has no path");
 	tap_ok(t, parse("1000-2000 ---p 00000000 00:00 0", &m, &keep) && !*m.path,
-		"with and without the space at the end");
+		"anonymous memory without a space at the end of the line has no path");
 	tap_ok(t, parse("1000-2000 r-xp 00000000 00:00 0 [vdso]", &m, &keep) && strcmp(m.path, "[vdso]") == 0,
-		"the vdso");
+		"the vdso has its name as the path");
 	tap_ok(t,
 		parse("1000-2000 r-xp 00000000 08:01 9 /a b  c", &m, &keep) && strcmp(m.path, "/a b  c") == 0,
 		"spaces in a path are kept");
 	tap_ok(t,
 		parse("1000-2000 r-xp 00000000 08:01 9 /a\\012b", &m, &keep) && strcmp(m.path, "/a\nb") == 0,
-		"an escaped newline is one again");
+		"an escaped newline in a path is decoded");
 	tap_ok(t, parse("1000-2000 r-xp 00000000 08:01 9 /a\\01", &m, &keep) && strcmp(m.path, "/a\\01") == 0,
-		"half an escape at the end is no escape");
+		"an incomplete escape at the end of a path is kept");
 	tap_ok(t,
 		parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]", &m, &keep) &&
 			m.start == 0xffffffffff600000,
-		"addresses of the upper half");
+		"addresses in the upper half of the address space are parsed");
 }
 
 static void bad_lines(struct tap *t)
@@ -70,7 +72,7 @@ static void bad_lines(struct tap *t)
 	char *keep;
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		tap_ok(t, !parse(bad[i], &m, &keep), "no mapping: '%s'", bad[i]);
+		tap_ok(t, !parse(bad[i], &m, &keep), "the line '%s' is refused", bad[i]);
 }
 
 struct seen {
@@ -108,12 +110,12 @@ int main(void)
 	good_lines(&t);
 	bad_lines(&t);
 	tap_ok(&t, procmaps_each((uint32_t)getpid(), look, &s, &e) == 0 && s.n > 5,
-		"our own mappings are read");
-	tap_ok(&t, s.me, "this function is in an executable mapping of this file");
-	tap_ok(&t, s.ordered, "they come in order of address");
+		"the mappings of this process are read");
+	tap_ok(&t, s.me, "this program's code is in an executable mapping of its file");
+	tap_ok(&t, s.ordered, "mappings are reported in order of address");
 	tap_ok(&t, procmaps_each((uint32_t)getpid(), stop, &calls, &e) == 42 && calls == 2,
-		"the callback's result ends the walk");
+		"a nonzero result of the callback ends the walk and is returned");
 	tap_ok(&t, procmaps_each(4194304, look, &s, &e) == -ESRCH && strstr(e.msg, "4194304"),
-		"a process that is not there is -ESRCH");
+		"a missing process is -ESRCH");
 	return tap_done(&t);
 }

@@ -9,7 +9,7 @@
 
 #define PAGE 4096
 
-/* LEN bytes of TEXT that end at a page which cannot be read. */
+/* A copy of LEN bytes of TEXT that ends just before an unmapped page. */
 static const char *at_end(const char *text, size_t len)
 {
 	static char *area;
@@ -48,7 +48,7 @@ static void schedstats(struct tap *t)
 		tap_ok(t,
 			!procparse_schedstat(at_end(bad[i], strlen(bad[i])), strlen(bad[i]), &s) &&
 				s.run_ns == 7,
-			"bad schedstat %zu is refused and leaves the result alone", i);
+			"malformed schedstat %zu is refused and does not change the result", i);
 	}
 }
 
@@ -65,34 +65,35 @@ static void stats(struct tap *t)
 			procparse_stat(at_end(text, len), len, &s) && s.tid == 42 && s.ppid == 14047 &&
 				s.state == 'S' && s.start_ticks == 2562898 && !s.kthread && s.image &&
 				strcmp(s.comm, comms[i]) == 0,
-			"stat of thread name %zu, brackets and newlines in it, is read whole", i);
+			"the stat of a thread with name %zu is read whole", i);
 	}
 	len = (size_t)snprintf(text, sizeof(text),
 		"42 (a) S 1 1 1 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 "
 		"18446744073709551615 1 1 0 0\n");
 	tap_ok(t, procparse_stat(at_end(text, len), len, &other) && other.kthread && !other.image,
-		"a kernel thread is known by its flag, and hidden addresses are no image");
+		"a kernel thread has its flag and no image");
 	len = (size_t)snprintf(text, sizeof(text),
 		"42 (a) R 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 "
 		"18446744073709551615 1 1 0 0\n");
 	tap_ok(t, procparse_stat(at_end(text, len), len, &other) && !other.kthread && !other.image,
-		"so are those of a process of another user");
+		"a process of another user, with hidden addresses, has no image");
 	len = (size_t)snprintf(text, sizeof(text),
 		"42 (a) R 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 30 0 0 "
 		"18446744073709551615 0 0 0 0\n");
 	tap_ok(t,
 		procparse_stat(at_end(text, len), len, &other) && !other.kthread &&
 			other.image == PROCPARSE_NO_IMAGE,
-		"no addresses at all: between two programs");
+		"a stat without addresses is between two programs");
 	len = (size_t)snprintf(text, sizeof(text), "42 (1234567890123456789)" STAT_TAIL);
 	tap_ok(t, procparse_stat(at_end(text, len), len, &s) && strlen(s.comm) == PROCINFO_COMM_LEN - 1,
-		"a longer name, as kernel workers have, is cut");
+		"a name that is too long, as of kernel workers, is cut");
 	len = (size_t)snprintf(text, sizeof(text), "42 (sleep)" STAT_TAIL);
-	/* the last field that is needed is the 28th */
+	/* the last required field is the 28th */
 	for (size_t n = 0; n < len; n++)
 		cut += procparse_stat(at_end(text, n), n, &s) && s.start_ticks != 2562898;
-	tap_ok(t, cut == 0, "stat cut anywhere gives no other start time");
-	tap_ok(t, !procparse_stat(at_end("42 (a\0b) S 1", 12), 12, &s), "a NUL in a name is refused");
+	tap_ok(t, cut == 0, "a stat cut anywhere is refused, or has the right start time");
+	tap_ok(t, !procparse_stat(at_end("42 (a\0b) S 1", 12), 12, &s),
+		"a stat with a NUL in the name is refused");
 }
 
 static void statuses(struct tap *t)
@@ -103,12 +104,12 @@ static void statuses(struct tap *t)
 	tap_ok(t,
 		procparse_status(at_end(STATUS, len), len, &s) && s.tgid == 4711 && s.ns_tgid == 1 &&
 			s.ns_tid == 2 && s.voluntary == 12 && s.involuntary == 3,
-		"status: ids in the innermost namespace, and both kinds of switches");
+		"status has the ids in the innermost namespace and both counts of switches");
 	for (size_t n = 0; n < len; n++)
 		wrong += procparse_status(at_end(STATUS, n), n, &s);
-	tap_ok(t, wrong == 0, "status that was cut anywhere is refused");
+	tap_ok(t, wrong == 0, "a status cut anywhere is refused");
 	tap_ok(t, !procparse_status(at_end("Tgid:\t99999999999\n", 18), 18, &s),
-		"an id beyond 32 bits is refused");
+		"an id of more than 32 bits is refused");
 }
 
 static void syscalls(struct tap *t)
@@ -123,17 +124,18 @@ static void syscalls(struct tap *t)
 		procparse_syscall(at_end(SYSCALL, len), len, &s) && !s.running && s.nr == 202 &&
 			s.args[0] == 0x7f01 && s.args[1] == 0x80 && s.sp == 0x7ffc7e337890 &&
 			s.pc == 0x7fc09cf52aec,
-		"a system call with its arguments, stack pointer and PC");
+		"syscall has the number, arguments, stack pointer and PC");
 	tap_ok(t,
 		procparse_syscall(at_end("-1 0x10 0x20\n", 13), 13, &s) && s.nr == -1 && s.sp == 0x10 &&
 			s.pc == 0x20,
-		"a thread that waits outside of any");
-	tap_ok(t, procparse_syscall(at_end("running\n", 8), 8, &s) && s.running, "a thread that runs");
+		"a thread blocked outside a system call has number -1, stack pointer and PC");
+	tap_ok(t, procparse_syscall(at_end("running\n", 8), 8, &s) && s.running,
+		"a running thread is recognized");
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		wrong += procparse_syscall(at_end(bad[i], strlen(bad[i])), strlen(bad[i]), &s);
 	for (size_t n = 0; n < len; n++)
 		wrong += procparse_syscall(at_end(SYSCALL, n), n, &s);
-	tap_ok(t, wrong == 0, "what is none, or was cut anywhere, is refused");
+	tap_ok(t, wrong == 0, "a malformed syscall, or one cut anywhere, is refused");
 }
 
 static size_t wchan(const char *text)
@@ -151,26 +153,27 @@ static void frames(struct tap *t)
 	struct procparse_frame f;
 	size_t wrong = 0;
 
-	tap_ok(t, wchan("futex_do_wait") == 13 && wchan("do_wait\n") == 7, "a wait channel is a name");
-	tap_ok(t, !wchan("0") && !wchan("") && !wchan("0\n"), "0 and nothing are none");
-	tap_ok(t, !wchan("a b") && !wchan("a\x1b[2J"), "what is no name is none");
+	tap_ok(t, wchan("futex_do_wait") == 13 && wchan("do_wait\n") == 7, "a wait channel has a name");
+	tap_ok(t, !wchan("0") && !wchan("") && !wchan("0\n"),
+		"\"0\" and an empty text are not a wait channel");
+	tap_ok(t, !wchan("a b") && !wchan("a\x1b[2J"), "a text that is not a name is not a wait channel");
 	tap_ok(t,
 		procparse_frame(&p, end, &f) && f.name_len == 13 &&
 			memcmp(f.name, "futex_do_wait", 13) == 0 && f.offset == 0x46 && f.size == 0xa0 &&
 			!f.module,
-		"a frame of the kernel itself");
+		"a frame of the kernel is parsed");
 	tap_ok(t,
 		procparse_frame(&p, end, &f) && f.name_len == 8 && f.offset == 0 && f.size == 1 &&
 			f.module_len == 4 && memcmp(f.module, "ext4", 4) == 0,
-		"a frame of a module, whose name has a plus");
+		"a frame of a module, with a + in its name, is parsed");
 	tap_ok(t, procparse_frame(&p, end, &f) && f.module_len == 3 && f.offset == 1,
-		"a module with its build ID");
+		"a frame of a module with a build ID is parsed");
 	tap_ok(t, !procparse_frame(&p, end, &f), "a line without a name ends the stack");
 	for (size_t n = 0; n < 30; n++) {
 		p = at_end(text, n);
 		wrong += procparse_frame(&p, p + n, &f);
 	}
-	tap_ok(t, wrong == 0, "a line that was cut is none");
+	tap_ok(t, wrong == 0, "a truncated line is not a frame");
 }
 
 static void names(struct tap *t)
@@ -178,7 +181,7 @@ static void names(struct tap *t)
 	tap_eq_str(t, sysname_find(SYS_futex), "futex", "SYS_futex is called futex");
 	tap_eq_str(t, sysname_find(SYS_read), "read", "SYS_read is called read");
 	tap_ok(t, !sysname_find(-1) && !sysname_find(INT32_MAX) && !sysname_find(INT32_MIN),
-		"a number that is none has no name");
+		"an invalid number has no name");
 }
 
 int main(void)

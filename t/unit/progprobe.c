@@ -20,7 +20,7 @@
 #define ANY UINT32_MAX
 #define RAW (1U << PROGPROBE_RAW_TP)
 
-/* Of the section NAME: what kinds of programs call what is called in it. */
+/* The kinds of programs that call the helpers in section NAME. */
 static uint32_t kinds_of(const char *name)
 {
 	if (strncmp(name, "kern_tp/", 8) == 0)
@@ -31,7 +31,7 @@ static uint32_t kinds_of(const char *name)
 		return 1U << PROGPROBE_ITER;
 	if (strncmp(name, "raw_tp/", 7) == 0 || strncmp(name, "tp/", 3) == 0)
 		return RAW;
-	return ANY; /* .text: whoever calls it */
+	return ANY; /* .text: called by any kind */
 }
 
 static bool listed(uint32_t id, uint32_t kinds)
@@ -47,7 +47,7 @@ static bool listed(uint32_t id, uint32_t kinds)
 	return false;
 }
 
-/* Every call of a helper in the LEN bytes at CODE is in the list; USED collects them. */
+/* Is every helper that the LEN bytes at CODE call in the list? Adds them to the bit set USED. */
 static bool calls_listed(
 	const struct bpf_insn *code, size_t len, uint32_t kinds, uint64_t used[4], int *calls)
 {
@@ -64,14 +64,14 @@ static bool calls_listed(
 	return all;
 }
 
-/* Every call in the object of SIZE bytes. */
+/* Test every call in the object of SIZE bytes. */
 static void test_object(struct tap *t, const char *name, const void *bytes, size_t size, uint64_t used[4])
 {
 	Elf_Scn *section = NULL;
 	size_t names;
 	bool all = true;
 	int calls = 0;
-	/* libelf wants bytes that it could change, and does not change them */
+	/* libelf takes a pointer to non-const bytes, but does not change them */
 	Elf *elf = elf_memory((char *)(uintptr_t)bytes, size);
 
 	if (!elf || elf_getshdrstrndx(elf, &names) != 0) {
@@ -92,7 +92,7 @@ static void test_object(struct tap *t, const char *name, const void *bytes, size
 	}
 	elf_end(elf);
 	tap_ok(t, all && calls > 50,
-		"each helper that %s calls is in the list, for that kind of program (%d calls)", name, calls);
+		"each helper that %s calls is listed for that kind of program (%d calls)", name, calls);
 }
 
 static void test_list(struct tap *t)
@@ -118,10 +118,10 @@ static void test_list(struct tap *t)
 
 		if (is || !(list[i].kinds & tried))
 			continue;
-		tap_diag("%s is listed, and nobody calls it", list[i].name);
+		tap_diag("%s is listed, but no program calls it", list[i].name);
 		needed = false;
 	}
-	tap_ok(t, needed, "and each in the list is called (%zu)", n);
+	tap_ok(t, needed, "each listed helper is called by a program (%zu)", n);
 }
 
 static void try(struct tap *t, probe_fn fn, const char *want, const char *name)
@@ -134,7 +134,7 @@ static void try(struct tap *t, probe_fn fn, const char *want, const char *name)
 		tap_diag("%d %s%s", rc, found, e.msg);
 }
 
-/* N instructions, all of which the verifier has to look at. */
+/* Load a program of N instructions, all of which the verifier must process. */
 static int load_long(int n)
 {
 	struct bpf_insn code[4000];
@@ -155,30 +155,30 @@ static void test_programs(struct tap *t)
 	ssize_t bytes;
 
 	tap_ok(t, progprobe_programs("none", file, &e) == 0 && lseek(file, 0, SEEK_END) == 0,
-		"without a program loaded there is none to list");
+		"without a loaded program the list is empty");
 	small = load_long(10);
 	large = load_long(3000);
 	tap_ok(t, progprobe_programs("raw", file, &e) == 0,
-		"programs that this process has loaded are listed");
+		"the programs that this process has loaded are listed");
 	bytes = pread(file, p, sizeof(p), 0);
-	tap_eq_u64(t, (uint64_t)bytes, 2 * sizeof(p[0]), "each of them");
+	tap_eq_u64(t, (uint64_t)bytes, 2 * sizeof(p[0]), "each loaded program is listed once");
 	tap_ok(t, strcmp(p[1].mode, "raw") == 0 && strcmp(p[1].name, "longest_one") == 0,
-		"with mode and name");
+		"a listed program has its mode and name");
 	if (p[1].insns)
 		tap_ok(t, MAX(p[0].insns, p[1].insns) == 3000 && MIN(p[0].insns, p[1].insns) == 10,
-			"and the number of instructions that the verifier processed");
+			"a listed program has the number of instructions that the verifier processed");
 	else
-		tap_skip(t, "and the number of instructions that the verifier processed",
+		tap_skip(t, "a listed program has the number of instructions that the verifier processed",
 			"the kernel does not count (Linux 5.16)");
 	close(small);
 	close(large);
 	close(file);
 }
 
-/* What a kernel lacks has to be seen: helpers that no kernel has, and one that a kind may not call. */
+/* What a kernel lacks must be detected: here a helper that this kind of program may not call. */
 static void test_absent(struct tap *t)
 {
-	/* a helper of sockets at a raw tracepoint: known, and not for that kind */
+	/* a socket helper at a raw tracepoint: known to the kernel, but not allowed for that kind */
 	struct bpf_insn code[] = { { .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_skb_store_bytes },
 		{ .code = BPF_JMP | BPF_EXIT } };
 	char log[4096] = "";
@@ -188,7 +188,7 @@ static void test_absent(struct tap *t)
 	tap_ok(t,
 		fd < 0 && (strstr(log, "unknown func ") || strstr(log, "invalid func ") ||
 				  strstr(log, "cannot use helper ")),
-		"this kernel's verifier says of a helper that may not be called what is looked for");
+		"the verifier's message about a forbidden helper is one that the probes recognize");
 	if (fd >= 0)
 		close(fd);
 }
@@ -206,10 +206,10 @@ int main(void)
 	}
 	test_programs(&t);
 	test_absent(&t);
-	try(&t, progprobe_tail_call, "a tail call arrives", "a tail call is run");
+	try(&t, progprobe_tail_call, "a tail call arrives", "a tail call works");
 	try(&t, progprobe_raw_run, "runs", "a program is run without being attached");
 	try(&t, progprobe_iterator, "goes through all tasks", "a task iterator is read");
-	try(&t, progprobe_sleepable_iterator, "may sleep goes", "one that may sleep is read");
+	try(&t, progprobe_sleepable_iterator, "may sleep goes", "a task iterator that may sleep is read");
 	if (libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_SYSCALL, NULL) == 1)
 		try(&t, progprobe_sleepable, "runs", "a program that may sleep runs");
 	else
@@ -218,8 +218,10 @@ int main(void)
 		try(&t, progprobe_helper_calls, "at tp_btf",
 			"every helper may be called at tp_btf and in iterators");
 	else
-		tap_skip(&t, "every helper may be called", "this kernel has no bpf_loop, the newest but one");
-	try(&t, progprobe_raw_calls, "at raw_tp", "and at raw tracepoints");
-	try(&t, progprobe_kfuncs, "bpf_rcu_read_lock", "kernel functions are told apart");
+		tap_skip(&t, "every helper may be called",
+			"this kernel has no bpf_loop, the second newest helper");
+	try(&t, progprobe_raw_calls, "at raw_tp", "every helper may be called at raw tracepoints");
+	try(&t, progprobe_kfuncs, "bpf_rcu_read_lock",
+		"available and missing kernel functions are distinguished");
 	return tap_done(&t);
 }

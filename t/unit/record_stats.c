@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a recording's numbers become: counters of a capture, and words. */
+/* The statistics of a recording as counters of a capture and as text. */
 #include "base/tap.h"
 #include "capture/reader.h"
 #include "record/counters.h"
@@ -86,16 +86,16 @@ static void test_counters(struct tap *t)
 
 	for (size_t i = 0; i < ARRAY_LEN(want); i++)
 		tap_eq_u64(t, cap_reader_counter(c, want[i].name), want[i].value, want[i].name);
-	tap_ok(t, !has(c, "user.short.loop"), "a reason that no stack has is not written");
+	tap_ok(t, !has(c, "user.short.loop"), "a reason without stacks has no counter");
 	cap_reader_free(c);
 	st.by_table = false;
 	c = written(&st);
 	tap_ok(t, has(c, "user.complete") && !has(c, "unwind.tables"),
-		"without unwind tables their counters are not there");
+		"without unwind tables there are no counters for them");
 	cap_reader_free(c);
 }
 
-/* The summary of ST as a string; free(3) it. */
+/* The summary of ST as a string. Release with free(3). */
 static char *reported(const struct recorder_stats *st, const struct command *command, bool verbose)
 {
 	struct record_text_report how = {
@@ -121,31 +121,31 @@ static void test_summary(struct tap *t)
 
 	says(t, text,
 		"rec: 2.346 s, 100 waits of 7.000 s in all, 9 stacks, 5 processes; 4242 bytes in 'a\\x1bb'\n",
-		"the head; the file's name escaped");
+		"the first line has the totals and the file name, escaped");
 	says(t, text, "\n  not recorded: 10 waits, 1.500 s: runnable throughout (--preempted records them)\n",
-		"what was not recorded, and why");
+		"the summary reports what was not recorded, and why");
 	says(t, text, "\n  user stacks: 90.00 % of 100 waits complete; 2 unverified; 1 truncated; 7 no-row\n",
-		"how the user stacks ended");
-	tap_ok(t, !strstr(text, "walked later"), "nothing of copied stacks where there was none");
+		"the summary reports how the user stacks ended");
+	tap_ok(t, !strstr(text, "walked later"), "without copied stacks they are not reported");
 	says(t, text, "\n  1 file: no unwind table could be made, most recently: a\\x0ab\n",
-		"tables that failed, with a reason that forges no line");
+		"failed tables are reported with a reason, in which newlines are escaped");
 	says(t, text, "\n  1 process: ended or not started, to make unwind tables, most recently: c\\x0ad\n",
-		"that nothing makes tables any more, and why");
+		"the summary reports that no process makes tables any more, and why");
 	says(t, text,
 		"\n  6 unwind tables: no room in memory (--unwind-memory raises the limit, except in mode "
 		"procfs)\n",
-		"tables that had no room, with the remedy");
-	says(t, text, "\n  lost: nothing\n", "that nothing was lost");
+		"tables without room are reported with a remedy");
+	says(t, text, "\n  lost: nothing\n", "the summary reports that nothing was lost");
 	says(t, text, "\n  2 mappings: beyond what a process can have, or no room in memory\n",
-		"mappings that had none either");
-	tap_ok(t, !strstr(text, "in use"), "not how many tables there are");
+		"mappings without room are reported");
+	tap_ok(t, !strstr(text, "in use"), "without -v the number of tables is not reported");
 	st.bpf.snapshots = 9;
 	st.snaps.complete = 6;
 	st.snaps.cut = 1;
 	free(text);
 	text = reported(&st, NULL, false);
 	says(t, text, "\n  walked later, from copies of the stack: 7 of 9\n",
-		"how many stacks were walked later");
+		"the summary reports how many stacks were walked later");
 }
 
 static void test_verbose(struct tap *t)
@@ -162,13 +162,15 @@ static void test_verbose(struct tap *t)
 		"  65536 bytes: for unwind tables and mappings in the kernel\n"
 		"  4 process images: with mappings for the unwinder\n  8 files: read for unwind tables\n"
 		"  3 unwind tables: from the cache\n  2 files: without unwind information\n",
-		"-v reports the tables");
+		"with -v the summary reports the tables");
 	says(t, text, "\n  3 mapped files: not readable: their frames have no names and no unwind table\n",
-		"files that could not be read, and what that means");
-	says(t, text, "\n  degraded: user stacks by frame pointer: no \\x1b\n", "what works less well");
-	says(t, text, "\n  lost: 4 waits: the aggregation map was full\n", "a loss by its cause");
-	says(t, text, "\n  lost: 0 waits: no task storage\n", "and with -v those that there were none of");
-	tap_ok(t, !strstr(text, "nothing"), "but not that nothing was lost");
+		"unreadable files are reported with the effect");
+	says(t, text, "\n  degraded: user stacks by frame pointer: no \\x1b\n",
+		"the summary reports what is degraded");
+	says(t, text, "\n  lost: 4 waits: the aggregation map was full\n",
+		"a loss is reported with its cause");
+	says(t, text, "\n  lost: 0 waits: no task storage\n", "with -v causes without losses are reported");
+	tap_ok(t, !strstr(text, "nothing"), "after a loss the summary does not report that nothing was lost");
 }
 
 static void test_command(struct tap *t)
@@ -177,14 +179,15 @@ static void test_command(struct tap *t)
 	struct command c = { .pid = 77 };
 	_cleanup_free_ char *runs = reported(&st, &c, false), *ended = NULL, *killed = NULL;
 
-	says(t, runs, "\n  the command still runs, as process 77\n", "a command that still runs");
+	says(t, runs, "\n  the command still runs, as process 77\n", "a command that still runs is reported");
 	c.ended = true;
 	c.status = 7 << 8;
 	ended = reported(&st, &c, false);
-	says(t, ended, "\n  the command's exit status: 7\n", "its exit status");
+	says(t, ended, "\n  the command's exit status: 7\n", "the exit status of a command is reported");
 	c.status = 9;
 	killed = reported(&st, &c, false);
-	says(t, killed, "\n  the command was ended by signal 9 (Killed)\n", "or the signal that ended it");
+	says(t, killed, "\n  the command was ended by signal 9 (Killed)\n",
+		"the signal that ended a command is reported");
 }
 
 static void test_little(struct tap *t)
@@ -201,7 +204,8 @@ static void test_little(struct tap *t)
 	st.bpf.storage = 8;
 	record_text_progress(&b, &st);
 	buf_put(&b, "", 1);
-	tap_eq_str(t, (const char *)b.p, "2.3 s  100 waits  9 stacks  5 processes  8 lost", "the progress");
+	tap_eq_str(t, (const char *)b.p, "2.3 s  100 waits  9 stacks  5 processes  8 lost",
+		"the progress line has the totals and the losses");
 	buf_free(&b);
 }
 

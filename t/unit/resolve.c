@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of symbols/resolve.h. With --gen it makes a capture instead, of random code
- * addresses of a real ELF file, for comparing with other symbolizers:
+ * Tests of symbols/resolve.h. With an option it writes a capture instead, for comparisons with other
+ * symbolizers and for other tests:
  *
  *   resolve --gen CAPTURE ELF DISTINCT TOTAL
  *
- * writes TOTAL frames, drawn from DISTINCT addresses, as stacks of 100, and
- * prints for each frame the virtual address that is to be looked up.
+ * writes TOTAL frames, drawn from DISTINCT random code addresses of ELF, as stacks of 100 frames, and prints
+ * for each frame the virtual address to look up.
  *
  *   resolve --list CAPTURE ELF PATH <ADDRESSES
  *
- * does the same with the addresses of standard input, a hexadecimal one a line,
- * of ELF mapped under the name PATH.
+ * does the same with addresses from standard input, one hexadecimal address per line, of ELF mapped under the
+ * name PATH.
  *
  *   resolve --many CAPTURE N ELF...
  *
- * the same with N addresses of each of several files.
+ * writes a stack of N random addresses of each ELF file.
  *
  *   resolve --kernel CAPTURE ELF STEXT VADDR|NAME=VADDR...
  *
- * writes a kernel stack of the calls at VADDRs (hex) of ELF, which stands for vmlinux, with STEXT its _stext,
- * and of one in a module. With NAME= it is a kernel symbol that begins there, of one byte more than the call.
+ * writes a kernel stack of the calls at VADDRs (hex) in ELF, which stands for vmlinux and has its _stext at
+ * STEXT, and of one call in a module. NAME= adds a kernel symbol of 2 bytes at VADDR; the return address is
+ * VADDR + 1.
  *
  *   resolve --make CAPTURE ELF PATH COMM FLAGS ADDRESS...
  *
- * writes what t/tools/symbolize.t needs: a process COMM that has ELF mapped under
- * the name PATH and waits with ADDRESSes (virtual, in hex; the first one exact)
- * as its user stack, and a kernel thread. FLAGS are letters:
+ * writes what t/tools/symbolize.t needs: a process COMM that has ELF mapped under the name PATH and waits
+ * with the ADDRESSes (virtual, hex; the first one is exact, and so is one written as "=ADDRESS") as its user
+ * stack, and a kernel thread. FLAGS are letters:
  *
- *   b  another build ID        z  none, size and time instead
- *   Z  none, and another size  l  events were lost
- *   t  no trailer              f  a wait for each way in which a stack can fail
- *   a  the file is gone        m  more than one thread, not in order of time
+ *   b  another build ID             z  no build ID: size and time identify the file
+ *   Z  no build ID, another size    l  events were lost
+ *   t  no trailer                   f  a wait for each way in which a stack can fail
+ *   a  the file is deleted          m  two more waits, one of another thread, not in order of time
  */
 #include "base/bytes.h"
 #include "base/tap.h"
@@ -116,7 +117,7 @@ static struct cap_map map_of_load(const struct elffile_load *l, uint32_t proc, u
 		.offset = l->offset & ~UINT64_C(4095) };
 }
 
-/* The last executable load of F mapped as the kernel would, at BASE. */
+/* The last executable load of F, mapped at BASE as the kernel would map it. */
 static struct cap_map map_of(const struct elffile *f, uint32_t proc, uint32_t file, uint64_t base)
 {
 	for (size_t i = f->n_loads; i-- > 0;)
@@ -182,7 +183,7 @@ static void gen_stacks(struct cap_writer *w, const uint64_t *pool, size_t distin
 		for (uint32_t i = 0; i < len; i++, done++) {
 			uint64_t at = pool[total == distinct ? done : next_random() % distinct];
 
-			/* a return address is one past the byte that is looked up */
+			/* a return address is one past the byte to look up */
 			frames[i] = BASE + at + (i ? 1 : 0);
 			printf("0x%" PRIx64 "\n", at);
 		}
@@ -191,7 +192,7 @@ static void gen_stacks(struct cap_writer *w, const uint64_t *pool, size_t distin
 	}
 }
 
-/* A capture of FILE mapped as PATH, its executable loads all mapped; the stacks are gen_stacks()'s. */
+/* Write a capture in which all executable loads of F are mapped as PATH, with the stacks of gen_stacks(). */
 static int write_gen(const char *out, const struct elffile *f, const char *path, const uint64_t *pool,
 	size_t distinct, size_t total, struct err *e)
 {
@@ -216,7 +217,7 @@ static int write_gen(const char *out, const struct elffile *f, const char *path,
 	return rc;
 }
 
-/* Random addresses of the code of PATH. */
+/* --gen: random addresses of the code of PATH. */
 static int generate(const char *out, const char *path, size_t distinct, size_t total)
 {
 	struct elffile *f = NULL;
@@ -238,7 +239,7 @@ static int generate(const char *out, const char *path, size_t distinct, size_t t
 	return rc ? 2 : 0;
 }
 
-/* The addresses of standard input, one a line in hexadecimal, in the file PATH that is mapped as MAPPED. */
+/* --list: the addresses from standard input, in the file PATH that is mapped as MAPPED. */
 static int list(const char *out, const char *path, const char *mapped)
 {
 	struct elffile *f = NULL;
@@ -263,7 +264,7 @@ static int list(const char *out, const char *path, const char *mapped)
 	return rc ? 2 : 0;
 }
 
-/* N addresses of the file at PATH, mapped as file ID, far from the others, into stack and sample ID + 1. */
+/* Map PATH as file ID, far from the others; put N of its addresses into stack and sample ID + 1. */
 static int put_some(struct cap_writer *w, uint32_t id, const char *path, size_t n, struct err *e)
 {
 	struct elffile *f = NULL;
@@ -375,7 +376,7 @@ static void put_ksyms(struct cap_writer *w)
 static void put_kernel_stack(struct cap_writer *w, uint32_t id)
 {
 	const uint64_t frames[] = { K + 0x12a7, UINT64_C(0xffffffffc0001010), UINT64_C(0xffffffffc0003020),
-		K + 0x2000, /* a call that ends __schedule: named one byte back */
+		K + 0x2000, /* the return address of a call that ends __schedule: named by the byte before */
 		K + 0x5000 };
 	const struct cap_stack s = { .id = id,
 		.kind = CAPTURE_STACK_KERNEL,
@@ -410,7 +411,7 @@ static void put_failed(struct cap_writer *w, const struct cap_stack *s)
 		s->kind == CAPTURE_STACK_KERNEL ? 1 : s->id, 3 * T0 + s->id);
 }
 
-/* Stacks that failed, stopped, or were cut, each with a wait of its own. */
+/* Failed, stopped and truncated stacks, each with a wait of its own. */
 static void put_failures(struct cap_writer *w)
 {
 	const uint64_t one[] = { 0x1000 };
@@ -523,7 +524,7 @@ static int make(char *const argv[], int argc)
 
 	rc = rc ? rc : cap_writer_open(argv[0], true, &w, &e);
 	if (rc == 0) {
-		/* from the mapped name on; its first word is the ELF file */
+		/* put_made() takes its arguments from PATH on at [1]; [0] is the ELF file */
 		for (int i = 0; i < argc - 1 && i < DEPTH + 4; i++)
 			rest[i] = argv[i + 1];
 		put_made(w, f, rest, argc - 5);
@@ -540,7 +541,7 @@ static int make(char *const argv[], int argc)
 	return rc ? 2 : 0;
 }
 
-/* Two files in turn at the same address, by time; a file that is gone; the vdso. */
+/* Two files at the same address, one after the other, the second one deleted; and the vdso. */
 static int write_turns(const char *path, const struct elffile *libc, const char *libc_path,
 	const uint8_t *vdso, uint32_t vdso_len)
 {
@@ -581,7 +582,7 @@ static const struct frame *user_frame(
 	return id == RESOLVE_FAILED || resolve_run(r, NULL) != 0 ? NULL : resolve_frame(r, id);
 }
 
-/* The vdso of this very process, and the address of a function in it. */
+/* The vdso of this process and its size; NULL = none. */
 static const uint8_t *own_vdso(uint32_t *len)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -606,22 +607,25 @@ static void test_turns(struct tap *t, struct resolve *r)
 	struct modules_file file;
 
 	tap_ok(t, f && f->in_file && f->source <= FRAME_MODULE && f->module,
-		"before the change the first file is asked");
+		"before the change a frame is found in the first file");
 	tap_eq_str(t, f ? f->module : NULL, "/usr/lib/x86_64-linux-gnu/libc.so.6",
-		"and it is the one mapped then");
+		"the frame's module is the file that was mapped then");
 	f = user_frame(r, 0, BASE + 0x100000, 6 * T0, 7 * T0);
-	tap_eq_str(t, f ? f->module : NULL, "/nowhere/gone.so", "after it the second one");
+	tap_eq_str(t, f ? f->module : NULL, "/nowhere/gone.so",
+		"after the change a frame's module is the second file");
 	tap_ok(t, f && f->source == FRAME_MODULE && f->reason,
-		"a file that is gone gives module, offset and a reason");
+		"a frame in a deleted file has its module and a reason");
 	f = user_frame(r, 0, BASE + 0x100000, 4 * T0, 6 * T0);
-	tap_ok(t, f && f->reason && strstr(f->reason, "another file"), "a wait across the change is marked");
+	tap_ok(t, f && f->reason && strstr(f->reason, "another file"),
+		"a wait across the change has a reason that names another file");
 	f = user_frame(r, 0, 0x1234, 2 * T0, 2 * T0);
 	tap_ok(t, f && f->source == FRAME_RAW && !f->module, "an address in no mapping is raw");
 	f = user_frame(r, 1, BASE + 0x100000, 2 * T0, 2 * T0);
-	tap_ok(t, f && f->source == FRAME_RAW, "another process does not see the mapping");
+	tap_ok(t, f && f->source == FRAME_RAW, "an address that only another process has mapped is raw");
 	tap_ok(t, !resolve_steady(r, 0, 2 * T0) && resolve_steady(r, 1, 0),
-		"only what never changes is steady");
-	tap_ok(t, resolve_file(r, 1, &file) && file.problem, "the problem of a file can be asked for");
+		"only a process whose mappings do not change is steady");
+	tap_ok(t, resolve_file(r, 1, &file) && file.problem,
+		"resolve_file() reports the problem of a deleted file");
 	tap_eq_u64(t, resolve_user(r, 0, BASE + 0x100000, true, 2 * T0, 3 * T0),
 		resolve_user(r, 0, BASE + 0x100000, true, 2 * T0 + 1, 3 * T0),
 		"the same address is one frame");
@@ -658,8 +662,8 @@ static int test_all(void)
 	}
 	close(fd);
 	if (tap_ok(&t, write_turns(path, f, libc, vdso, len) == 0 && cap_reader_load(path, &c, NULL) == 0,
-		    "a capture is made") &&
-		tap_ok(&t, resolve_open(c, &o, &r, NULL) == 0, "and opened for resolving")) {
+		    "a capture is written and loaded") &&
+		tap_ok(&t, resolve_open(c, &o, &r, NULL) == 0, "the capture is opened for resolving")) {
 		test_turns(&t, r);
 		test_vdso(&t, r, vdso, len);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The set of rules, and what BPF sees of it, read back through the kernel. */
+/* The set of rules, read back through the kernel as BPF sees it. */
 #include "base/tap.h"
 #include "record/unwind_memory.h"
 
@@ -29,19 +29,20 @@ static void test_sharing(struct tap *t, struct ruleset *r)
 	uint16_t one, again, two, none = 9;
 
 	tap_ok(t, ruleset_take(r, &zero, &none) == 0 && none == 0 && ruleset_count(r) == 0,
-		"the rule of no information is number 0, and is not counted");
-	tap_ok(t, ruleset_take(r, &a, &one) == 0 && one != 0, "a rule has a number");
-	tap_ok(t, ruleset_take(r, &a, &again) == 0 && again == one, "an equal rule has the same");
+		"the rule without information has number 0 and is not counted");
+	tap_ok(t, ruleset_take(r, &a, &one) == 0 && one != 0, "a rule gets a number other than 0");
+	tap_ok(t, ruleset_take(r, &a, &again) == 0 && again == one, "an equal rule gets the same number");
 	tap_ok(t, ruleset_take(r, &b, &two) == 0 && two != one && ruleset_count(r) == 2,
-		"another rule has another");
-	tap_ok(t, seen(r, one, a) && seen(r, two, b) && seen(r, 0, zero), "BPF sees them by their numbers");
+		"another rule gets another number");
+	tap_ok(t, seen(r, one, a) && seen(r, two, b) && seen(r, 0, zero),
+		"BPF sees the rules at their numbers");
 	ruleset_give(r, one);
-	tap_ok(t, seen(r, one, a) && ruleset_count(r) == 2, "a rule stays while somebody holds it");
+	tap_ok(t, seen(r, one, a) && ruleset_count(r) == 2, "a rule stays while it has a holder");
 	ruleset_give(r, one);
-	tap_ok(t, seen(r, one, zero) && ruleset_count(r) == 1, "and is gone with the last holder");
+	tap_ok(t, seen(r, one, zero) && ruleset_count(r) == 1, "a rule is removed with its last holder");
 	ruleset_give(r, two);
 	ruleset_give(r, 0);
-	tap_eq_u64(t, ruleset_count(r), 0, "giving rule 0 changes nothing");
+	tap_eq_u64(t, ruleset_count(r), 0, "returning rule 0 changes nothing");
 }
 
 static bool take_all(struct ruleset *r, uint32_t from, uint16_t *numbers)
@@ -72,17 +73,18 @@ static void test_full(struct tap *t, struct ruleset *r)
 
 	if (!numbers)
 		return;
-	tap_ok(t, take_all(r, 10, numbers), "65,535 distinct rules have room");
-	tap_eq_u64(t, ruleset_count(r), MOST, "and are counted");
-	tap_eq_u64(t, wrong_ones(r, 10, numbers), 0, "BPF sees every one of them");
-	tap_ok(t, ruleset_take(r, &more, &n) == -ENOSPC && n == 0, "one more has none");
-	tap_ok(t, ruleset_take(r, &known, &n) == 0 && n == numbers[0], "one that is known still has");
+	tap_ok(t, take_all(r, 10, numbers), "65,535 distinct rules fit");
+	tap_eq_u64(t, ruleset_count(r), MOST, "all distinct rules are counted");
+	tap_eq_u64(t, wrong_ones(r, 10, numbers), 0, "BPF sees every rule");
+	tap_ok(t, ruleset_take(r, &more, &n) == -ENOSPC && n == 0, "a rule beyond 65,535 does not fit");
+	tap_ok(t, ruleset_take(r, &known, &n) == 0 && n == numbers[0],
+		"a known rule can be taken when the set is full");
 	ruleset_give(r, n);
 	for (uint32_t i = 0; i < MOST; i++)
 		ruleset_give(r, numbers[(i * 7919ull) % MOST]);
-	tap_eq_u64(t, ruleset_count(r), 0, "given back in any order, nothing is left");
+	tap_eq_u64(t, ruleset_count(r), 0, "after all rules are returned, in any order, the set is empty");
 	tap_ok(t, take_all(r, 100000, numbers) && wrong_ones(r, 100000, numbers) == 0,
-		"and as many others have room then");
+		"65,535 other rules fit after all rules are returned");
 }
 
 int main(void)

@@ -23,15 +23,15 @@
 #define MEMORY (UINT64_C(64) << 20)
 #define FILE_BYTES 100000
 
-static volatile char *shared; /* with the parent */
+static volatile char *shared; /* memory shared with the parent */
 
-/* As _exit(2), under which a sanitizer would look for leaks by calls that are not allowed. */
+/* _exit(2), but without a sanitizer's leak check, whose system calls are not allowed. */
 static void leave(int code)
 {
 	syscall(SYS_exit_group, code);
 }
 
-/* A child in a sandbox, which keeps FD and ends with what FN returns; its wait status. */
+/* Start a child that enters a sandbox, keeps FD and exits with the result of FN. Returns its PID. */
 static pid_t begin(int fd, int (*fn)(void))
 {
 	struct sandbox_opts o = { .keep_fd = fd,
@@ -76,7 +76,7 @@ static bool exits(int (*fn)(void), int with)
 	return WIFEXITED(status) && WEXITSTATUS(status) == with;
 }
 
-/* --- what kills --- */
+/* --- calls that kill the process --- */
 
 static int call_open(void)
 {
@@ -196,7 +196,7 @@ static int call_x32(void)
 
 static int call_32(void)
 {
-	long rc = 3; /* read of i386, and close of x86-64 */
+	long rc = 3; /* read on i386, close on x86-64 */
 
 	__asm__ volatile("int $0x80" : "+a"(rc) : "b"(99), "c"(0), "d"(0) : "memory");
 	return (int)rc;
@@ -208,13 +208,13 @@ static const struct {
 	int (*fn)(void);
 } deadly[] = {
 	{ "opening a file", call_open },
-	{ "looking for a file", call_stat },
-	{ "a socket", call_socket },
+	{ "looking up a file by its path", call_stat },
+	{ "creating a socket", call_socket },
 	{ "execve", call_execve },
 	{ "kill", call_kill },
 	{ "ptrace", call_ptrace },
 	{ "fork", call_fork },
-	{ "read, which moves an offset that others share", call_read },
+	{ "read, which moves a shared file offset,", call_read },
 	{ "write", call_write },
 	{ "memfd_create", call_memfd },
 	{ "prctl", call_prctl },
@@ -222,7 +222,7 @@ static const struct {
 	{ "bpf", call_bpf },
 	{ "ioctl", call_ioctl },
 	{ "fcntl", call_fcntl },
-	{ "mapping memory that can be executed", map_code },
+	{ "mapping executable memory", map_code },
 	{ "making memory executable", make_code },
 	{ "mapping a file", map_file },
 	{ "mapping a file privately", map_file_privately },
@@ -237,7 +237,8 @@ static void kills(struct tap *t)
 	for (size_t i = 0; i < ARRAY_LEN(deadly); i++) {
 		int status = run(deadly[i].fn);
 
-		tap_ok(t, WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "%s kills", deadly[i].name);
+		tap_ok(t, WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "%s kills the process",
+			deadly[i].name);
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
 			tap_diag("wait status 0x%x", (unsigned int)status);
 	}
@@ -247,12 +248,12 @@ static void kills(struct tap *t)
 
 		/* a kernel without 32-bit calls has no such trap */
 		tap_ok(t, WIFSIGNALED(status) && (WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV),
-			"a 32-bit system call kills");
+			"a 32-bit system call kills the process");
 	}
 #endif
 }
 
-/* --- what is allowed, within limits --- */
+/* --- what is allowed, and its limits --- */
 
 static int files(void)
 {
@@ -266,7 +267,7 @@ static int files(void)
 	return memcmp(text, "abcdef", 6) == 0 && close(SANDBOX_FD) == 0 ? 0 : 3;
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* it needs more memory for itself, and ends the process where there is none */
+#ifndef __SANITIZE_ADDRESS__ /* it needs more memory itself, and ends the process when it gets none */
 static int memory(void)
 {
 	for (size_t n = 1; n < 32u << 20; n *= 3) {
@@ -296,7 +297,7 @@ static int too_much_memory(void)
 		*p = last;
 		last = p;
 	}
-	/* a little is taken by what accounts for it */
+	/* the allocator's own data takes a little of the limit */
 	return last && mib >= 32 && mib <= 64 ? 0 : 1;
 }
 #endif
@@ -325,7 +326,7 @@ static int write_shared(void)
 	return 0;
 }
 
-/* Below what is mapped by itself, together more than is kept when it is free. */
+/* Each block is below the allocator's mmap threshold; together they are above its trim threshold. */
 static int shrinking_memory(void)
 {
 	void *p[8];
@@ -343,14 +344,14 @@ static int shrinking_memory(void)
 static void *begin_there(void *fn)
 {
 	int (*work)(void) = *(int (**)(void))fn;
-	void *first = malloc(64); /* a thread gets memory of its own with its first */
+	void *first = malloc(64); /* the first malloc(3) of a thread gives it an arena of its own */
 	bool good = first && exits(work, 0);
 
 	free(first);
 	return good ? fn : NULL;
 }
 
-/* Does FN end with 0 in the sandbox of a child of a thread? */
+/* Does FN return 0 in a sandboxed child that a thread has forked? */
 static bool of_a_thread(int (*fn)(void))
 {
 	pthread_t thread;
@@ -364,21 +365,24 @@ static void allows(struct tap *t)
 {
 	int status;
 
-	tap_ok(t, exits(files, 0), "reading and writing at an offset, size, truncation, close are allowed");
-	tap_ok(t, exits(odds, 0), "time and random bytes are");
+	tap_ok(t, exits(files, 0),
+		"reading and writing at an offset, fstat, ftruncate and close are allowed");
+	tap_ok(t, exits(odds, 0), "reading the time and random bytes is allowed");
 #ifndef __SANITIZE_ADDRESS__
-	tap_ok(t, exits(memory, 0), "memory of all sizes is");
-	tap_ok(t, exits(too_much_memory, 0), "memory beyond the limit is not there, and nobody dies of it");
+	tap_ok(t, exits(memory, 0), "allocations of all sizes within the limit are allowed");
+	tap_ok(t, exits(too_much_memory, 0),
+		"an allocation beyond the memory limit fails and does not kill the process");
 #endif
-	tap_ok(t, exits(too_large_a_file, 0), "a file beyond the limit is an error, and nobody dies of it");
+	tap_ok(t, exits(too_large_a_file, 0),
+		"writing a file beyond the limit is an error and does not kill the process");
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	status = run(write_shared);
 	tap_ok(t, WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV && !shared[0],
-		"memory shared with the parent is gone");
+		"memory shared with the parent is inaccessible");
 	munmap((void *)(uintptr_t)shared, 4096);
 }
 
-/* --- what it looks like from outside --- */
+/* --- the sandboxed process seen from outside --- */
 
 static int wait_for_ever(void)
 {
@@ -414,7 +418,7 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* The bits of a set of signals as status shows it. */
+/* SIG's bit in a set of signals of /proc/PID/status. */
 static unsigned long long bit(int sig)
 {
 	return 1ULL << (sig - 1);
@@ -441,39 +445,42 @@ static void looks(struct tap *t, bool root)
 	pid = begin(pair[1], wait_for_ever);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(pair[1]);
-	tap_ok(t, recv(pair[0], &byte, 1, 0) == 1, "a child in it talks over its socket");
+	tap_ok(t, recv(pair[0], &byte, 1, 0) == 1, "a sandboxed child can use its socket");
 	read_whole(pid, "status", text, sizeof(text));
-	tap_ok(t, strncmp(text, "Name:\tin-a-box\n", 15) == 0, "it has its name");
+	tap_ok(t, strncmp(text, "Name:\tin-a-box\n", 15) == 0, "the child has the requested name");
 	tap_ok(t,
 		priv_status_parse(text, &s) == 0 && !s.effective && !s.permitted && !s.inheritable &&
 			!s.ambient,
-		"it has no capability");
+		"the child has no capability");
 	if (root) {
-		tap_ok(t, !s.bounding, "and can never have one");
-		tap_ok(t, s.uid == SANDBOX_UID && field(text, "\nGid:\t", 10) == SANDBOX_UID, "it is nobody");
-		tap_ok(t, strstr(text, "\nGroups:\t \n") || strstr(text, "\nGroups:\t\n"), "in no group");
+		tap_ok(t, !s.bounding, "the child's bounding set is empty");
+		tap_ok(t, s.uid == SANDBOX_UID && field(text, "\nGid:\t", 10) == SANDBOX_UID,
+			"the child runs as the user and group nobody");
+		tap_ok(t, strstr(text, "\nGroups:\t \n") || strstr(text, "\nGroups:\t\n"),
+			"the child has no supplementary groups");
 	}
 	tap_ok(t, s.no_new_privs == 1 && s.seccomp == 2, "no_new_privs and seccomp are in force");
-	/* libc keeps 32 and 33 to itself: who starts this program decides on them */
+	/* libc keeps signals 32 and 33 to itself, so they are inherited from whatever started this program */
 	tap_ok(t, (field(text, "\nSigIgn:\t", 16) & ~(bit(32) | bit(33))) == ignored,
-		"it ignores what a terminal or a manager sends");
+		"the child ignores signals that a terminal or a manager sends");
 	tap_ok(t, !field(text, "\nSigCgt:\t", 16) && !field(text, "\nSigBlk:\t", 16),
-		"nothing of the parent's handlers and mask is left");
+		"the child has none of the parent's signal handlers and an empty mask");
 	read_whole(pid, "limits", text, sizeof(text));
 	tap_eq_u64(t, field(text, "\nMax open files", 10), SANDBOX_FD + 1 + SANDBOX_FDS,
-		"it may hold few descriptors");
+		"the child's limit of open files is small");
 	read_whole(pid, "oom_score_adj", text, sizeof(text));
-	tap_eq_str(t, text, "1000\n", "it goes first when memory runs out");
+	tap_eq_str(t, text, "1000\n", "the child's oom_score_adj is the maximum");
 	read_whole(pid, "stat", text, sizeof(text));
-	tap_ok(t, getsid(pid) == pid, "it is in a session of its own");
+	tap_ok(t, getsid(pid) == pid, "the child has a session of its own");
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	tap_ok(t, stat(path, &st) == 0 && st.st_uid == 0, "it leaves no core and cannot be looked into");
+	tap_ok(t, stat(path, &st) == 0 && st.st_uid == 0,
+		"the child is undumpable: no core dump, and no access for other processes");
 	close(pair[0]);
-	tap_eq_u64(t, end(pid), 0, "it ends by itself when the parent hangs up");
+	tap_eq_u64(t, end(pid), 0, "the child exits when the parent closes the socket");
 	signal(SIGUSR1, SIG_DFL);
 }
 
-/* With descriptors all over the place, none of standard input, output, error. */
+/* The parent has descriptors with high numbers; the child gets none of its standard streams. */
 static void holds_no_descriptors(struct tap *t)
 {
 	char path[64], target[64], byte;
@@ -503,16 +510,16 @@ static void holds_no_descriptors(struct tap *t)
 		sockets += fd == SANDBOX_FD && strncmp(target, "socket:", 7) == 0;
 	}
 	if (geteuid() != 0)
-		tap_skip(t, "it holds its socket, thrice /dev/null and no more",
-			"not root: it cannot be looked into");
+		tap_skip(t, "the child's only descriptors are its socket and three of /dev/null",
+			"not root: the child is undumpable");
 	else
 		tap_ok(t, n == 4 && nulls == 3 && sockets == 1,
-			"it holds its socket, thrice /dev/null and no more");
+			"the child's only descriptors are its socket and three of /dev/null");
 	close(pair[0]);
 	end(pid);
 }
 
-/* The parent is a child of ours that gets killed. */
+/* A child of ours is the parent of the sandboxed process and is killed. */
 static void ends_with_parent(struct tap *t)
 {
 	struct sandbox_opts o = { .parent = 1, .comm = "x", .memory_bytes = MEMORY, .file_bytes = 1 };
@@ -537,7 +544,7 @@ static void ends_with_parent(struct tap *t)
 	end(parent);
 	close(pair[1]);
 	p.fd = pidfd;
-	tap_ok(t, pidfd >= 0 && poll(&p, 1, 30000) == 1, "it dies with its parent");
+	tap_ok(t, pidfd >= 0 && poll(&p, 1, 30000) == 1, "the child dies with its parent");
 	if (pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	close(pidfd);
@@ -553,7 +560,7 @@ static void ends_with_parent(struct tap *t)
 		leave(sandbox_enter(&o, NULL) == -ESRCH ? 0 : 1);
 	}
 	status = end(parent);
-	tap_eq_u64(t, status, 0, "one whose parent is gone already does not begin");
+	tap_eq_u64(t, status, 0, "a child whose parent is gone already is refused with ESRCH");
 }
 
 static void needs_its_descriptor(struct tap *t)
@@ -570,7 +577,7 @@ static void needs_its_descriptor(struct tap *t)
 		leave(sandbox_enter(&o, &e) == -EMFILE && e.msg[0] ? 0 : 1);
 	}
 	status = end(pid);
-	tap_eq_u64(t, status, 0, "without a descriptor to keep it is refused");
+	tap_eq_u64(t, status, 0, "a sandbox with a closed descriptor to keep is refused");
 }
 
 static bool is_open(int fd)
@@ -580,7 +587,10 @@ static bool is_open(int fd)
 	return pread(fd, &byte, 1, 0) >= 0 || errno != EBADF;
 }
 
-/* Each of four files, which the caller had in places that overlap those they go to, says where it belongs. */
+/*
+ * Keep four files whose old numbers overlap their new ones. Each file holds its number as a
+ * digit. Returns a bit for each wrong one.
+ */
 static int keep_four(void)
 {
 	struct sandbox_opts o = {
@@ -588,7 +598,7 @@ static int keep_four(void)
 	};
 	int more[3], bad = 0;
 
-	for (int i = 3; i >= 0; i--) { /* the last one is where the first one goes */
+	for (int i = 3; i >= 0; i--) { /* the last file has the number that the first one gets */
 		char byte = (char)('0' + i);
 		int fd = a_file();
 
@@ -618,17 +628,18 @@ static void keeps_several(struct tap *t)
 		closefrom(3);
 		leave(keep_four());
 	}
-	tap_eq_u64(t, (uint64_t)end(pid), 0, "several descriptors are kept, in their order, and no others");
+	tap_eq_u64(t, (uint64_t)end(pid), 0, "four descriptors are kept in order, and no others");
 }
 
-/* The same, by somebody who is not root. */
+/* The same checks as an ordinary user. */
 static void works_for_users(struct tap *t)
 {
 	int status;
 	pid_t pid;
 
 	if (geteuid() != 0) {
-		tap_skip(t, "an ordinary user gets the same", "not root: the tests above were just that");
+		tap_skip(t, "an ordinary user's child gets the same sandbox",
+			"not root: the tests above were just that");
 		return;
 	}
 	fflush(stdout);
@@ -638,10 +649,10 @@ static void works_for_users(struct tap *t)
 
 		if (setresgid(1234, 1234, 1234) != 0 || setresuid(1234, 1234, 1234) != 0)
 			_exit(1);
-		/* its lines are no tests of their own */
+		/* its lines are not tests of this program */
 		if (!freopen("/dev/null", "w", stdout))
 			_exit(1);
-		/* a change of user makes a process hard to look into, until it execs */
+		/* a change of user makes a process undumpable until it execs */
 		prctl(PR_SET_DUMPABLE, 1);
 		looks(&mine, false);
 		kills(&mine);
@@ -649,7 +660,7 @@ static void works_for_users(struct tap *t)
 		leave(mine.failed != 0 ? 1 : 0);
 	}
 	status = end(pid);
-	tap_eq_u64(t, status, 0, "an ordinary user gets the same");
+	tap_eq_u64(t, status, 0, "an ordinary user's child gets the same sandbox");
 }
 
 int main(void)
@@ -664,8 +675,8 @@ int main(void)
 	needs_its_descriptor(&t);
 	keeps_several(&t);
 	works_for_users(&t);
-	/* last, for a process that has had a thread is another one */
+	/* last, because a process that has had a thread behaves differently */
 	tap_ok(&t, of_a_thread(shrinking_memory),
-		"a thread's child, whose memory shrinks in another way, may free it");
+		"a child forked by a thread can free memory without being killed");
 	return tap_done(&t);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* TEXT right before a page that is not mapped. */
+/* A copy of TEXT that ends right before an unmapped page. */
 static char *at_the_edge(const char *text)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = strlen(text);
@@ -33,36 +33,40 @@ static void filters(struct tap *t, const char *path, const char *text, const cha
 
 static void test_filters(struct tap *t)
 {
-	filters(t, "proc/sys/kernel/kptr_restrict", "1\n", "1\n", "a setting goes out whole");
-	filters(t, "home/me/.ssh/id", "key", NULL, "a file without a rule stays");
-	filters(t, "proc/self/environ", "PASSWORD=x", NULL, "the environment stays");
+	filters(t, "proc/sys/kernel/kptr_restrict", "1\n", "1\n", "a kernel setting is included unchanged");
+	filters(t, "home/me/.ssh/id", "key", NULL, "a file without a rule is not included");
+	filters(t, "proc/self/environ", "PASSWORD=x", NULL, "the environment is not included");
 	filters(t, "proc/sys/kernel/random/boot_id/../../../../../etc/shadow", "x", "x",
-		"a rule is about the path as it was asked for");
+		"a rule matches the path as it was requested");
 	filters(t, "proc/self/status",
 		"Name:\tcustomer-x\nPid:\t7\nUid:\t0\t0\t0\t0\nCapEff:\t00ff\nSeccomp:\t2",
 		"Uid:\t0\t0\t0\t0\nCapEff:\t00ff\nSeccomp:\t2\n",
-		"of the status only what decides about privileges");
+		"of the status only lines about privileges are included");
 	filters(t, "proc/self/mounts",
 		"proc /proc proc rw,hidepid=2 0 0\n//files/secret /home/me cifs username=me 0 0\n/dev/sda1 / "
 		"ext4 rw 0 0\n",
-		"proc /proc proc rw,hidepid=2 0 0\n", "of the mounts only file systems of the kernel");
-	filters(t, "proc/mounts", "garbage\n\n  \nx y", "", "mounts that are none");
+		"proc /proc proc rw,hidepid=2 0 0\n",
+		"of the mounts only the kernel's own file systems are included");
+	filters(t, "proc/mounts", "garbage\n\n  \nx y", "", "malformed mounts are not included");
 	filters(t, "proc/cmdline", "root=UUID=77 lockdown=integrity rd.luks.key=abc nokaslr\n",
-		"lockdown=integrity nokaslr\n", "of the command line only what bears on tracing");
-	filters(t, "proc/cmdline", "lockdownx=1", "\n", "a word that only begins like one stays");
-	filters(t, "proc/cmdline", "", "\n", "an empty command line");
+		"lockdown=integrity nokaslr\n", "of the command line only words about tracing are included");
+	filters(t, "proc/cmdline", "lockdownx=1", "\n",
+		"a word that only begins like a known one is not included");
+	filters(t, "proc/cmdline", "", "\n", "an empty command line gives an empty line");
 	filters(t, "proc/kallsyms", "ffffffffa3200000 T _stext\nffffffffa3200010 t x\n",
-		"ffffffff81000000 T _stext\n", "no address of the kernel goes out");
+		"ffffffff81000000 T _stext\n", "a kernel address is replaced by a fixed one");
 	filters(t, "proc/kallsyms", "0000000000000000 T _stext\n", "0000000000000000 T _stext\n",
-		"but that they are hidden does");
-	filters(t, "proc/kallsyms", "", "0000000000000000 T _stext\n", "no kallsyms at all");
+		"hidden kernel addresses are included as zeroes");
+	filters(t, "proc/kallsyms", "", "0000000000000000 T _stext\n",
+		"an empty kallsyms gives a hidden address");
 	filters(t, "proc/self/cgroup",
 		"0::/system.slice/"
 		"docker-3f4e9a7b8c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a0b9c8d7e6f5a4b3c2d1e0f.scope\n",
 		"0::/system.slice/"
 		"docker-0000000000000000000000000000000000000000000000000000000000000000.scope\n",
-		"the id of a container is zeroes, its runtime is reported");
-	filters(t, "proc/self/cgroup", "0::/user.slice/abc", "0::/user.slice/abc", "short words are no ids");
+		"the ID of a container is zeroed, and its runtime is included");
+	filters(t, "proc/self/cgroup", "0::/user.slice/abc", "0::/user.slice/abc",
+		"short words are not taken for IDs");
 }
 
 static void scrubs(struct tap *t, const char *text, const char *want, const char *name)
@@ -82,17 +86,19 @@ int main(void)
 
 	test_filters(&t);
 	scrubs(&t, "setcap '/home/alice/bin/x' on db-7", "setcap 'HOME/bin/x' on HOST",
-		"names of home and host are replaced");
-	scrubs(&t, "alice malice alices", "USER malice alices", "only whole words");
+		"the names of home directory and host are replaced");
+	scrubs(&t, "alice malice alices", "USER malice alices", "names are replaced only as whole words");
 	scrubs(&t, "https://bob:pw@symbols.example/x", "https://LOGIN@symbols.example/x",
-		"a login of a URL is replaced");
-	scrubs(&t, "https://symbols.example/a@b", "https://symbols.example/a@b", "a URL without one stays");
-	scrubs(&t, "://", "://", "the end of a text in the middle of a URL");
-	scrubs(&t, "", "", "an empty text");
+		"the login in a URL is replaced");
+	scrubs(&t, "https://symbols.example/a@b", "https://symbols.example/a@b",
+		"a URL without a login is unchanged");
+	scrubs(&t, "://", "://", "a text that ends in the middle of a URL is unchanged");
+	scrubs(&t, "", "", "an empty text stays empty");
 	scrubs(&t, "/sys/fs/cgroup/jobs/0123456789abcdef/memory.max",
-		"/sys/fs/cgroup/jobs/0000000000000000/memory.max", "the id of a container in a path");
+		"/sys/fs/cgroup/jobs/0000000000000000/memory.max",
+		"the ID of a container in a path is zeroed");
 	scrubs(&t, "build ID 0123456789abcdef, /usr/lib/debug/.build-id/01/23456789abcdef.debug",
 		"build ID 0123456789abcdef, /usr/lib/debug/.build-id/01/23456789abcdef.debug",
-		"build IDs are reported");
+		"build IDs are unchanged");
 	return tap_done(&t);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Snapshots of this program's own stack, walked by the tables of the files that
- * it maps; libgcc's unwinder has to agree. And snapshots that make no sense.
+ * Walks snapshots of this program's own stack by the tables of the files that
+ * it maps, and compares with libgcc's unwinder. Then walks made-up and malformed
+ * snapshots.
  */
 #include "base/tap.h"
 #include "capture/types.h"
@@ -73,13 +74,13 @@ struct shot {
 	__u64 regs[OFFCPU_SNAPSHOT_REGS];
 	uint8_t stack[OFFCPU_SNAPSHOT_BYTES];
 	uint64_t from, len;
-	void *want[DEPTH]; /* libgcc's frames: the first is inside the function that asked */
+	void *want[DEPTH]; /* libgcc's frames: the first is inside shoot() */
 	int n_want;
 };
 
 static struct shot shot;
 
-/* A page at a time, as far as there are pages; by the kernel, which does not mind red zones. */
+/* Copy page by page until one is not mapped. process_vm_readv(2) ignores a sanitizer's red zones. */
 static void copy_stack(struct shot *s)
 {
 	s->from = s->regs[19];
@@ -104,7 +105,7 @@ static void set_regs(struct shot *s, const ucontext_t *uc)
 	s->regs[15] = (__u64)-1;
 }
 
-/* What libgcc's unwinder finds from here; a sanitizer's backtrace() puts a frame of its own first. */
+/* The frames that libgcc's unwinder finds, without the one that a sanitizer's backtrace() puts first. */
 static inline __attribute__((always_inline)) int frames_of(void **frames)
 {
 	extern const char __executable_start, etext;
@@ -161,8 +162,10 @@ static void walk_shot(struct snapwalk_end *end, __u64 *frames, uint32_t depth, u
 	snapwalk(&opts, shot.regs, &memory, frames, end);
 }
 
-/* Frame 0 is another place in the same function; libgcc may leave out the last one, where the walk knows to
- * end. */
+/*
+ * Does the walk agree with libgcc? Frame 0 is another place in the same function. libgcc may omit the last
+ * frame, at which the walk knows that the stack ends.
+ */
 static bool agrees(const __u64 *frames, const struct snapwalk_end *end)
 {
 	if (end->verdict != VERDICT_COMPLETE || (uint32_t)shot.n_want > end->len ||
@@ -200,17 +203,18 @@ static void test_own(struct tap *t)
 	deep(20);
 	compare(t, "twenty calls");
 	walk_shot(&end, frames, 10, shot.len);
-	tap_ok(t, end.verdict == VERDICT_TRUNCATED && end.len == 10, "ten frames of them are truncated");
+	tap_ok(t, end.verdict == VERDICT_TRUNCATED && end.len == 10,
+		"a walk limited to ten frames is truncated");
 	for (uint64_t len = 0; len <= shot.len; len += 8) {
 		walk_shot(&end, frames, DEPTH, len);
 		whole += end.verdict == VERDICT_COMPLETE;
 		cut += end.verdict == VERDICT_STOPPED && end.reason == REASON_MEMORY;
 	}
 	tap_ok(t, whole && cut > 30 && whole + cut == shot.len / 8 + 1,
-		"a snapshot that ends early stops the walk, wherever that is");
+		"a snapshot cut at any place stops the walk for missing memory");
 	walk_shot(&end, frames, DEPTH, 0);
 	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_MEMORY && end.len == 1,
-		"one without memory has the PC");
+		"a snapshot without memory gives the PC alone");
 	shot.n_want = 0;
 	qsort(two, 2, sizeof(two[0]), by_qsort);
 	compare(t, "through libc");
@@ -220,15 +224,15 @@ static void test_own(struct tap *t)
 	walk_shot(&end, frames, DEPTH, shot.len);
 	for (uint32_t i = 0; i < end.len; i++)
 		marks += frames[i] >> 63;
-	tap_eq_u64(t, marks, 1, "what the signal interrupted is marked as exact");
+	tap_eq_u64(t, marks, 1, "the frame that the signal interrupted is marked as exact");
 }
 
-/* --- tables and stacks made up --- */
+/* --- made-up tables and stacks --- */
 
 struct made {
-	struct unwind_rule rule; /* of every PC below 0x1000, */
-	struct unwind_rule caller; /* and from there up to 0x2000 */
-	enum snapwalk_code code; /* of all others */
+	struct unwind_rule rule; /* of every PC below 0x1000 */
+	struct unwind_rule caller; /* of every PC from 0x1000 to 0x1fff */
+	enum snapwalk_code code; /* of every PC from 0x2000 to 0xffff */
 };
 
 static enum snapwalk_code find_made(void *ctx, uint64_t pc, const struct unwind_rule **rule)
@@ -252,7 +256,7 @@ static enum snapwalk_code find_made(void *ctx, uint64_t pc, const struct unwind_
 		.cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_END                                         \
 	}
 
-/* The walk from PC 0x100 over words at 0x7000, SP there. */
+/* Walk from PC 0x100 over WORDS at 0x7000, where SP points. */
 static struct snapwalk_end made_up(
 	struct made m, const uint64_t *words, size_t n, uint64_t bottom, __u64 *frames)
 {
@@ -280,33 +284,36 @@ static void test_ends(struct tap *t)
 		uint32_t len;
 		enum snapwalk_code code;
 	} cases[] = {
-		{ "an end mark", { .rule = CALL, .caller = END }, 0, VERDICT_COMPLETE, 0, 2, 0 },
-		{ "a return address of 0", { .rule = CALL, .caller = CALL }, 0, VERDICT_COMPLETE, 0, 4, 0 },
-		{ "no row", { .rule = CALL }, 0, VERDICT_STOPPED, REASON_NO_ROW, 2, SNAPWALK_TABLE },
-		{ "no row at the main thread's first frame", { .rule = CALL }, 0x7010, VERDICT_COMPLETE, 0, 2,
+		{ "an end mark completes a walk", { .rule = CALL, .caller = END }, 0, VERDICT_COMPLETE, 0, 2,
 			0 },
-		{ "no row above that frame", { .rule = CALL }, 0x7000, VERDICT_STOPPED, REASON_NO_ROW, 2,
-			SNAPWALK_TABLE },
-		{ "a CFA that does not go up",
+		{ "a return address of 0 completes a walk", { .rule = CALL, .caller = CALL }, 0,
+			VERDICT_COMPLETE, 0, 4, 0 },
+		{ "a walk stops at a PC without a row", { .rule = CALL }, 0, VERDICT_STOPPED, REASON_NO_ROW,
+			2, SNAPWALK_TABLE },
+		{ "a PC without a row at the main thread's first frame completes a walk", { .rule = CALL },
+			0x7010, VERDICT_COMPLETE, 0, 2, 0 },
+		{ "a walk stops at a PC without a row above the main thread's first frame", { .rule = CALL },
+			0x7000, VERDICT_STOPPED, REASON_NO_ROW, 2, SNAPWALK_TABLE },
+		{ "a walk stops at a CFA that does not go up",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_AT_SP } }, 0,
 			VERDICT_STOPPED, REASON_LOOP, 1, 0 },
-		{ "an expression", { .rule = { .cfa = UNWIND_CFA_UNSUPPORTED } }, 0, VERDICT_STOPPED,
-			REASON_EXPRESSION, 1, 0 },
-		{ "RBX, which is known innermost",
+		{ "a walk stops at an unsupported expression", { .rule = { .cfa = UNWIND_CFA_UNSUPPORTED } },
+			0, VERDICT_STOPPED, REASON_EXPRESSION, 1, 0 },
+		{ "a walk uses RBX, which is known in the innermost frame",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .cfa_off = 8, .ra = UNWIND_RA_CALL },
 				.caller = END },
 			0, VERDICT_COMPLETE, 0, 2, 0 },
-		{ "a register that an outer frame does not have",
+		{ "a walk stops at a register that is unknown in an outer frame",
 			{ .rule = CALL,
 				.caller = { .cfa = UNWIND_CFA_REG, .reg = 12, .ra = UNWIND_RA_CALL } },
 			0, VERDICT_STOPPED, REASON_REGISTER, 2, 0 },
-		{ "memory that is not there",
+		{ "a walk stops at missing memory",
 			{ .rule = { .cfa = UNWIND_CFA_DEREF,
 				  .reg = 7,
 				  .cfa_off = -8,
 				  .ra = UNWIND_RA_CALL } },
 			0, VERDICT_STOPPED, REASON_MEMORY, 1, 0 },
-		{ "a row that holds only inside a system call",
+		{ "a walk stops at a row that is valid only inside a system call",
 			{ .rule = { .cfa = UNWIND_CFA_REG,
 				  .reg = 7,
 				  .cfa_off = 8,
@@ -327,7 +334,8 @@ static void test_ends(struct tap *t)
 				end.code, end.len);
 	}
 	end = made_up((struct made){ .rule = CALL }, high, 1, 0, frames);
-	tap_ok(t, end.reason == REASON_NO_MAPPING && end.len == 1, "the kernel's half is nobody's code");
+	tap_ok(t, end.reason == REASON_NO_MAPPING && end.len == 1,
+		"a walk stops at a return address in the kernel's half of the address space");
 }
 
 static void test_codes(struct tap *t)
@@ -347,13 +355,13 @@ static void test_codes(struct tap *t)
 		tap_ok(t,
 			end.verdict == VERDICT_STOPPED && end.reason == reasons[code] && end.code == code &&
 				end.len == 2 && end.stop_pc == 0x2800,
-			"the walk stops at code of kind %u, and tells", code);
+			"a walk stops at code of kind %u and reports kind and address", code);
 	}
 }
 
 /* --- by frame pointer --- */
 
-/* Behind a call, but at an odd address. */
+/* The eight bytes at ADDR end with a call if ADDR is even. Code from 0x4000 on cannot be read. */
 static bool code_made(void *ctx, uint64_t addr, uint64_t *word)
 {
 	(void)ctx;
@@ -365,8 +373,10 @@ static bool code_made(void *ctx, uint64_t addr, uint64_t *word)
 
 static void test_frame_pointers(struct tap *t)
 {
-	/* the words from SP, 0x7000, on: a call's return address, and from 0x7010 on frame pointer and return
-	 * address */
+	/*
+	 * WORDS are the memory from SP (0x7000) on: the return address of a call, and from 0x7010 on frame
+	 * pointers and return addresses in turn.
+	 */
 	static const struct {
 		const char *name;
 		struct made made;
@@ -377,31 +387,36 @@ static void test_frame_pointers(struct tap *t)
 		uint32_t len;
 		uint64_t wanted;
 	} cases[] = {
-		{ "a frame pointer leads on to code with a table",
+		{ "a frame pointer leads to code with a table",
 			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
 			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 3, 0 },
-		{ "and from frame to frame", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+		{ "frame pointers lead from frame to frame",
+			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
 			{ 0x2800, 0, 0x7020, 0x2900, 0x7030, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 4, 0 },
-		{ "it leads on where a table has no row", { .caller = END }, { 0, 0, 0x7020, 0x1800 }, 0x7010,
-			0, VERDICT_COMPLETE, 0, 2, 0 },
-		{ "to a return address of 0: unverified", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0 }, 0x7010, 0, VERDICT_UNVERIFIED, 0, 2, 0 },
-		{ "not to what follows no call", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+		{ "a frame pointer leads on from a PC without a row", { .caller = END },
+			{ 0, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 2, 0 },
+		{ "a frame pointer that leads to a return address of 0 gives an unverified stack",
+			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0 }, 0x7010, 0,
+			VERDICT_UNVERIFIED, 0, 2, 0 },
+		{ "a frame pointer is not followed to an address that follows no call",
+			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
 			{ 0x2800, 0, 0x7020, 0x1801 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2,
 			0 },
-		{ "nor to code that cannot be read", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x5000 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2,
-			0 },
-		{ "nor to where nothing is mapped", { .rule = CALL, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x20000 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER,
-			2, 0 },
-		{ "not from below SP", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+		{ "a frame pointer is not followed to code that cannot be read",
+			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0x5000 }, 0x7010, 0,
+			VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2, 0 },
+		{ "a frame pointer is not followed to an unmapped address",
+			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0x20000 }, 0x7010,
+			0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2, 0 },
+		{ "a frame pointer below SP is not followed",
+			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
 			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7000, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2,
 			0 },
-		{ "nor unaligned", { .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
+		{ "an unaligned frame pointer is not followed",
+			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
 			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7014, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2,
 			0 },
-		{ "nor after a row that lost it",
+		{ "a frame pointer is not followed after a row that lost it",
 			{ .rule = { .cfa = UNWIND_CFA_REG,
 				  .reg = 7,
 				  .cfa_off = 8,
@@ -410,14 +425,15 @@ static void test_frame_pointers(struct tap *t)
 				.code = SNAPWALK_NO_TABLE },
 			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_STOPPED, REASON_NO_FRAME_POINTER, 2,
 			0 },
-		{ "without a row the reason is that", { .caller = END }, { 0, 0, 0x7020, 0x1801 }, 0x7010, 0,
-			VERDICT_STOPPED, REASON_NO_ROW, 1, 0 },
-		{ "memory that is missing is reported", { .caller = END }, { 0 }, 0x7100, 0, VERDICT_STOPPED,
-			REASON_NO_ROW, 1, 0x7100 },
-		{ "a frame pointer that is not known is a register that is missing",
+		{ "if no frame pointer leads on from a PC without a row, the reason is the row",
+			{ .caller = END }, { 0, 0, 0x7020, 0x1801 }, 0x7010, 0, VERDICT_STOPPED,
+			REASON_NO_ROW, 1, 0 },
+		{ "missing memory is reported with its address", { .caller = END }, { 0 }, 0x7100, 0,
+			VERDICT_STOPPED, REASON_NO_ROW, 1, 0x7100 },
+		{ "an unknown frame pointer is reported as a missing register",
 			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0x1800 }, 0x7010,
 			BIT(6), VERDICT_STOPPED, REASON_REGISTER, 2, 0 },
-		{ "but one that a row finds is known",
+		{ "a frame pointer that a row restores is known",
 			{ .rule = { .cfa = UNWIND_CFA_REG,
 				  .reg = 7,
 				  .cfa_off = 16,
@@ -427,10 +443,10 @@ static void test_frame_pointers(struct tap *t)
 				.caller = END,
 				.code = SNAPWALK_NO_TABLE },
 			{ 0x7010, 0x2800, 0x7020, 0x1800 }, 0, BIT(6), VERDICT_COMPLETE, 0, 3, 0 },
-		{ "nor is RBX, for a CFA",
+		{ "a CFA by an unknown RBX is reported as a missing register",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .ra = UNWIND_RA_CALL } }, { 0 }, 0,
 			BIT(3), VERDICT_STOPPED, REASON_REGISTER, 1, 0 },
-		{ "nor RDI, for a return address",
+		{ "a return address in an unknown RDI is reported as a missing register",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_REG, .ra_off = 5 } },
 			{ 0 }, 0, BIT(5), VERDICT_STOPPED, REASON_REGISTER, 1, 0 },
 	};
@@ -439,7 +455,7 @@ static void test_frame_pointers(struct tap *t)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct made m = cases[i].made;
 		const __u64 regs[OFFCPU_SNAPSHOT_REGS] = { [4] = cases[i].fp, [16] = 0x100, [19] = 0x7000 };
-		/* in two pieces, whose border no frame minds */
+		/* two adjacent areas: frames may cross their border */
 		const struct snapwalk_area areas[] = {
 			{ .bytes = (const uint8_t *)cases[i].words, .from = 0x7000, .len = 16 },
 			{ .bytes = (const uint8_t *)(cases[i].words + 2), .from = 0x7010, .len = 32 }
@@ -463,8 +479,10 @@ static void test_frame_pointers(struct tap *t)
 	}
 }
 
-/* What a new stack was given as its return address may be a function's first byte: its row alone is an end
- * mark. */
+/*
+ * The return address that a new stack was given may be the first byte of a function: the row of that byte is
+ * the end mark, not the row of the byte before.
+ */
 static enum snapwalk_code find_first_byte(void *ctx, uint64_t pc, const struct unwind_rule **rule)
 {
 	static const struct unwind_rule call = CALL, end = END;
@@ -488,12 +506,12 @@ static void test_first_byte(struct tap *t)
 
 	snapwalk(&opts, regs, &memory, frames, &end);
 	tap_ok(t, end.verdict == VERDICT_COMPLETE && end.len == 2 && frames[1] == 0x1800 && end.last_exact,
-		"a return address that no call has left is told apart where it is an end mark");
+		"an end mark at a function's first byte is recognized, and its frame is exact");
 }
 
 static void test_calls(struct tap *t)
 {
-	/* the last bytes before a return address */
+	/* the 8 bytes before a return address */
 	static const struct {
 		uint8_t bytes[8];
 		bool call;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Stacks in, capture out, read back by capread. */
+/* Puts stacks into a table, writes them to a capture, and reads the capture back. */
 #include "base/tap.h"
 #include "capture/reader.h"
 #include "record/stacks.h"
@@ -21,7 +21,7 @@ static struct offcpu_ev_stack event(
 
 static bool with_scheduler;
 
-/* Knows where the scheduler's code lies. */
+/* Kernel symbols that say where the scheduler's code is. */
 static struct kallsyms *scheduler(void)
 {
 	char path[] = "/tmp/unit-stacktab-symbols.XXXXXX";
@@ -39,7 +39,7 @@ static struct kallsyms *scheduler(void)
 	return ks;
 }
 
-/* EV through a table of DEPTH frames and a capture, and back; release *C. */
+/* The stack of EV after a table of DEPTH frames and a capture. It belongs to *C; release that. */
 static const struct cap_stack *through(
 	const struct offcpu_ev_stack *ev, uint32_t depth, bool marked, struct cap_reader **c)
 {
@@ -79,34 +79,35 @@ static void test_exact(struct tap *t)
 
 	s = through(&ev, 127, true, &c);
 	tap_ok(t, s->len == 5 && s->frames[1] == 0x2000 && s->frames[4] == 0x5000,
-		"the mark of an exact frame is no part of its address");
+		"the mark of an exact frame is removed from its address");
 	tap_ok(t, s->n_exact == 3 && s->exact[0] == 1 && s->exact[1] == 3 && s->exact[2] == 4,
-		"but the frame is exact, and so is the trampoline before it");
+		"a marked frame is exact, and so is the trampoline before it");
 	cap_reader_free(c);
 	s = through(&ev, 4, true, &c);
 	tap_ok(t, s->verdict == VERDICT_TRUNCATED && s->len == 4 && s->n_exact == 2 && s->exact[1] == 3,
-		"an exact frame beyond the depth goes with its mark");
+		"an exact frame beyond the depth is removed with its mark");
 	cap_reader_free(c);
 	s = through(&ev, 127, false, &c);
 	tap_ok(t, !s->n_exact && s->frames[1] == (0x2000 | OFFCPU_EXACT),
-		"by frame pointer no frame has a mark, whatever was found");
+		"without marks no frame is exact, and addresses stay unchanged");
 	cap_reader_free(c);
 	ev.kind = CAPTURE_STACK_KERNEL;
 	s = through(&ev, 127, true, &c);
-	tap_ok(t, !s->n_exact && s->frames[1] == (0x2000 | OFFCPU_EXACT), "nor has a kernel address");
+	tap_ok(t, !s->n_exact && s->frames[1] == (0x2000 | OFFCPU_EXACT),
+		"a kernel stack has no exact frames, and addresses stay unchanged");
 	cap_reader_free(c);
 	ev = event(1, CAPTURE_STACK_USER, VERDICT_STOPPED, odd, 2);
 	ev.reason = REASON_NO_MAPPING;
 	ev.stop_pc = odd[1];
 	s = through(&ev, 127, true, &c);
 	tap_ok(t, s->frames[0] == odd[0] && s->n_exact == 1 && s->frames[1] == 0x2000,
-		"nor has the first frame, which is exact anyway");
+		"the first frame is never marked, because it is always exact");
 	tap_ok(t, s->reason == REASON_NO_MAPPING && s->stop_pc == odd[1],
-		"a stack that stopped says why and where");
+		"a truncated walk has its reason and address");
 	cap_reader_free(c);
 }
 
-/* Frames before the scheduler's first one are the tracer's. */
+/* Frames before the scheduler's first one belong to the tracer. */
 static void test_own(struct tap *t)
 {
 	static const uint64_t once[] = { 0xffffffff81000010, 0xffffffff82000010, 0xffffffff82000020 };
@@ -118,12 +119,12 @@ static void test_own(struct tap *t)
 
 	with_scheduler = true;
 	s = through(&ev, 127, false, &c);
-	tap_ok(t, s->len == 2 && s->frames[0] == once[1], "frames of the tracer are cut off");
+	tap_ok(t, s->len == 2 && s->frames[0] == once[1], "frames of the tracer are removed");
 	cap_reader_free(c);
 	ev = event(1, CAPTURE_STACK_KERNEL, VERDICT_COMPLETE, twice, 4);
 	s = through(&ev, 127, false, &c);
 	tap_ok(t, s->len == 2 && s->frames[0] == once[1] && s->frames[1] == once[2],
-		"and the scheduler's frame is there once where the kernel gives it twice");
+		"a scheduler frame that the kernel reports twice is stored once");
 	cap_reader_free(c);
 	with_scheduler = false;
 }
@@ -136,7 +137,7 @@ static bool has_symbol(const struct cap_reader *c, const char *name)
 	return false;
 }
 
-/* A function may end in a call that does not return: what it would return to is the next function. */
+/* A function may end in a call that does not return: the return address is then in the next function. */
 static void test_return_address(struct tap *t)
 {
 	static const uint64_t frames[] = { 0xffffffff82000010, 0xffffffff81000200 };
@@ -146,12 +147,12 @@ static void test_return_address(struct tap *t)
 	with_scheduler = true;
 	through(&ev, 127, false, &c);
 	tap_ok(t, has_symbol(c, "ends_in_a_call") && !has_symbol(c, "follows"),
-		"a kernel function that ends in a call is named, not the one behind it");
+		"a kernel function that ends in a call is named, not the function behind it");
 	cap_reader_free(c);
 	with_scheduler = false;
 }
 
-/* Frames of stacks that are written: for the same stack in another process. */
+/* Frames of written stacks are kept, for the same stack in another process. */
 static void test_kept(struct tap *t)
 {
 	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000 };
@@ -173,10 +174,10 @@ static void test_kept(struct tap *t)
 	tap_ok(t,
 		stack_table_frames(tab, &a.id, &s) && s.len == 3 && s.frames[1] == 0x2000 &&
 			s.frames[2] == 0x3000 && s.exact[0] == 1,
-		"frames that are kept are those that were written");
+		"kept frames are the frames that were written");
 	tap_ok(t, !stack_table_frames(tab, &b.id, &s) && s.len == 3,
-		"without room they are not, but their number is");
-	tap_ok(t, !stack_table_frames(tab, &none, &s) && !s.len, "an unknown stack has none");
+		"without room the frames are not kept, but their number is");
+	tap_ok(t, !stack_table_frames(tab, &none, &s) && !s.len, "an unknown stack has no frames");
 	cap_writer_close(w);
 	stack_table_free(tab);
 }
@@ -199,7 +200,7 @@ int main(void)
 
 	close(fd);
 	tap_ok(&t, stack_table_new(127, &tab, &e) == 0 && cap_writer_open(path, true, &w, &e) == 0,
-		"a table and a capture");
+		"a stack table and a capture are opened");
 	if (!tab || !w)
 		return tap_done(&t);
 	ev = event(10, CAPTURE_STACK_USER, VERDICT_UNVERIFIED, one, 3);
@@ -212,7 +213,7 @@ int main(void)
 	id.hi = 10;
 	ids[0] = stack_table_emit(tab, CAPTURE_STACK_USER, &id, w, NULL);
 	ids[1] = stack_table_emit(tab, CAPTURE_STACK_USER, &id, w, NULL);
-	tap_ok(&t, ids[0] == 0 && ids[1] == 0, "the first stack is stack 0, and stays it");
+	tap_ok(&t, ids[0] == 0 && ids[1] == 0, "the first stack has ID 0, also when it is used again");
 	id.hi = 11;
 	ids[2] = stack_table_emit(tab, CAPTURE_STACK_USER, &id, w, NULL);
 	id.hi = 99;
@@ -220,34 +221,34 @@ int main(void)
 	ids[4] = stack_table_emit(tab, CAPTURE_STACK_USER, &failed, w, NULL);
 	ids[5] = stack_table_emit(tab, CAPTURE_STACK_KERNEL, &failed, w, NULL);
 	tap_ok(&t, ids[2] != ids[0] && ids[3] != ids[2] && ids[4] != ids[3] && ids[5] != ids[4],
-		"others have other numbers");
+		"distinct stacks have distinct IDs");
 	stack_table_stats(tab, &st);
-	tap_eq_u64(&t, st.lost, 1, "a stack that never arrived is counted");
+	tap_eq_u64(&t, st.lost, 1, "a stack that never arrived is counted as lost");
 	tap_ok(&t,
 		cap_writer_flush(w, 1, &e) == 0 &&
 			cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, &e) == 0,
-		"they are written");
+		"the stacks are written to the capture");
 	cap_writer_close(w);
 	stack_table_free(tab);
 	stack_table_free(NULL);
 
-	tap_ok(&t, cap_reader_load(path, &c, &e) == 0, "and read");
+	tap_ok(&t, cap_reader_load(path, &c, &e) == 0, "the capture is loaded");
 	unlink(path);
 	if (!c)
 		return tap_done(&t);
-	tap_eq_u64(&t, c->n_stacks, 5, "each distinct stack once");
+	tap_eq_u64(&t, c->n_stacks, 5, "each distinct stack is written once");
 	tap_ok(&t, c->stacks[0].len == 3 && memcmp(c->stacks[0].frames, one, sizeof(one)) == 0,
-		"a stack that is sent again does not replace the first");
+		"a second stack with the same ID does not replace the first");
 	tap_ok(&t, c->stacks[ids[2]].verdict == VERDICT_TRUNCATED && c->stacks[ids[2]].len == 2,
-		"a cut stack says so");
+		"a truncated stack is marked as such");
 	tap_ok(&t, c->stacks[ids[3]].verdict == VERDICT_FAILED && c->stacks[ids[3]].reason == REASON_LOST,
-		"a lost one says so");
+		"a lost stack has the reason REASON_LOST");
 	tap_ok(&t, c->stacks[ids[4]].reason == REASON_ERRNO && c->stacks[ids[4]].error == -14,
-		"a failed one has its errno");
+		"a failed stack has its errno");
 	tap_ok(&t,
 		c->stacks[ids[5]].kind == CAPTURE_STACK_KERNEL &&
 			c->stacks[ids[4]].kind == CAPTURE_STACK_USER,
-		"the same failure of the other half is another stack");
+		"the same failure of kernel and user stack gives two stacks");
 	cap_reader_free(c);
 	test_exact(&t);
 	test_own(&t);

@@ -38,7 +38,7 @@ static void test_names(struct tap *t)
 		if (!tap_ok(t,
 			    strncmp(got, rows[i].prefix, strlen(rows[i].prefix)) == 0 &&
 				    strstr(got, rows[i].means),
-			    "%d has its name and what it means: %s", rows[i].code, rows[i].means))
+			    "error %d has its name and meaning: %s", rows[i].code, rows[i].means))
 			tap_diag("got '%s'", got);
 	}
 }
@@ -49,18 +49,19 @@ int main(void)
 	char small[8];
 
 	test_names(&t);
-	tap_eq_str(&t, text(STACKERR_GET_ID, 0), "0", "id 0 is a number, no error");
-	tap_eq_str(&t, text(STACKERR_GET_ID, 1234), "1234", "an id is a number");
+	tap_eq_str(&t, text(STACKERR_GET_ID, 0), "0", "ID 0 is a number, not an error");
+	tap_eq_str(&t, text(STACKERR_GET_ID, 1234), "1234", "an ID is a number");
 	tap_eq_str(&t, text(STACKERR_GET_ID, INT64_MIN), "-9223372036854775808",
-		"what is no errno stays a number");
-	tap_eq_str(&t, text(STACKERR_GET_ID, -EIO), "-5 EIO",
-		"an error without a meaning of its own has its name");
-	tap_eq_str(&t, stackerr_meaning(STACKERR_LOOKUP, -EIO), "", "nothing is added to it");
+		"a value that is not an errno stays a number");
+	tap_eq_str(
+		&t, text(STACKERR_GET_ID, -EIO), "-5 EIO", "an error without a known meaning has its name");
+	tap_eq_str(&t, stackerr_meaning(STACKERR_LOOKUP, -EIO), "",
+		"an error without a known meaning has an empty meaning");
 	tap_ok(&t,
 		strcmp(stackerr_meaning(STACKERR_GET_ID, -EINVAL),
 			stackerr_meaning(STACKERR_CREATE, -EINVAL)),
-		"the same error means another thing in another call");
+		"the same error has another meaning in another call");
 	stackerr_text(STACKERR_GET_ID, -EFAULT, small, sizeof(small));
-	tap_eq_str(&t, small, "-14 EFA", "a short buffer is cut, and terminated");
+	tap_eq_str(&t, small, "-14 EFA", "text for a short buffer is truncated and terminated");
 	return tap_done(&t);
 }

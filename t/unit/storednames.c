@@ -13,7 +13,7 @@ static struct cap_reader capture(const struct cap_name *names, size_t n)
 	return (struct cap_reader){ .names = (struct cap_name *)(uintptr_t)names, .n_names = n };
 }
 
-/* The answer for FILE, checked; release its bytes with free(). */
+/* The checked answer for FILE. Release *BYTES with free(3). */
 static struct sym_answer answer_for(const struct cap_name *names, size_t n, uint32_t file,
 	const struct storednames_opts *o, uint8_t **bytes)
 {
@@ -58,34 +58,36 @@ static void test_all(struct tap *t)
 	uint8_t *bytes;
 
 	a = answer(names, ARRAY_LEN(names), 2, true, &bytes);
-	tap_eq_u64(t, a.head->n_addrs, 3, "all addresses of one file and of no other");
+	tap_eq_u64(t, a.head->n_addrs, 3, "an answer has all addresses of its file and no others");
 	x = sym_answer_find(&a, 0x1234);
 	tap_ok(t, x && x->start == 0x1200 && x->source == SYM_DYNSYM && x->reason == SYM_R_BEYOND && x->debug,
-		"where the symbol begins, from where its name is and how sure it is");
+		"an address has its symbol's start, source and reason");
 	f = x ? &a.frames[x->first] : NULL;
 	tap_ok(t,
 		f && x->n_frames == 2 && is_text(&a, f[0].name, "inner<int>(int)") &&
 			is_text(&a, f[0].linkage, "_Z5innerIiEvi") && is_text(&a, f[0].file, "/src/a.h") &&
 			f[0].line == 7 && f[0].column == 3 && is_text(&a, f[1].name, "outer()"),
-		"inlined calls with their lines, innermost first");
+		"inlined calls have names and lines, innermost first");
 	x = sym_answer_find(&a, 0x2000);
 	tap_ok(t, x && x->source == SYM_NONE && x->n_frames == 1 && a.frames[x->first].line == 5,
-		"a line without a name");
+		"an address can have a line and no name");
 	x = sym_answer_find(&a, 0x3000);
-	tap_ok(t, x && !x->n_frames && x->reason == SYM_R_NO_TABLES, "the reason where there is no name");
-	tap_ok(t, !sym_answer_find(&a, 0x10) && !sym_answer_find(&a, 0x1235), "nothing for other addresses");
+	tap_ok(t, x && !x->n_frames && x->reason == SYM_R_NO_TABLES,
+		"an address without a name has a reason");
+	tap_ok(t, !sym_answer_find(&a, 0x10) && !sym_answer_find(&a, 0x1235),
+		"an address that is not stored is not in the answer");
 	free(bytes);
 	a = answer(names, ARRAY_LEN(names), 2, false, &bytes);
 	tap_ok(t, is_text(&a, a.frames[a.addrs[0].first].name, "_Z5innerIiEvi"),
-		"names as the tables have them");
+		"without demangling names are as in the symbol tables");
 	free(bytes);
 	a = answer(names, ARRAY_LEN(names), 3, true, &bytes);
-	tap_eq_u64(t, a.head->n_addrs, 0, "an empty answer for a file without names");
+	tap_eq_u64(t, a.head->n_addrs, 0, "a file without names has an empty answer");
 	free(bytes);
 	tap_ok(t,
 		storednames_any(&c, 1) && storednames_any(&c, 4) && !storednames_any(&c, 0) &&
 			!storednames_any(&c, 3) && !storednames_any(&c, 5),
-		"which files have names");
+		"storednames_any() says which files have names");
 }
 
 static void test_hostile(struct tap *t)
@@ -106,14 +108,14 @@ static void test_hostile(struct tap *t)
 	for (size_t i = 0; i < ARRAY_LEN(many); i++)
 		many[i] = (struct cap_name_frame){ i < 2 ? "cut" : "f", "", "", 0, 0 };
 	a = answer(names, ARRAY_LEN(names), 0, true, &bytes);
-	tap_eq_u64(t, a.head->n_addrs, 1, "records that no recorder writes are left out");
+	tap_eq_u64(t, a.head->n_addrs, 1, "malformed records are dropped");
 	x = sym_answer_find(&a, 6);
 	tap_ok(t, x && x->n_frames == SYM_ANSWER_FRAMES_MAX && is_text(&a, a.frames[x->first].name, "f"),
-		"of too many inlined calls the outermost are kept");
+		"if there are too many inlined calls, the outermost are kept");
 	free(bytes);
 }
 
-/* As when a file is read without its inlined calls. */
+/* The answer is the same as if the file was read without inlined calls or lines. */
 static void test_wanted(struct tap *t)
 {
 	static const struct cap_name name = { 1, 0x1234, 0x34, SYM_SYMTAB, SYM_OK, 2, deep };
@@ -127,13 +129,13 @@ static void test_wanted(struct tap *t)
 	tap_ok(t,
 		x && x->n_frames == 1 && x->debug && is_text(&a, a.frames[x->first].name, "outer()") &&
 			is_text(&a, a.frames[x->first].file, "/src/a.h") && a.frames[x->first].line == 7,
-		"without inlined calls the function has the place of the innermost one");
+		"without inlined calls the function has the file and line of the innermost call");
 	free(bytes);
 	o.lines = false;
 	a = answer_for(&name, 1, 1, &o, &bytes);
 	x = sym_answer_find(&a, 0x1234);
 	tap_ok(t, x && x->n_frames == 1 && !x->debug,
-		"who wants neither calls nor lines has no more of it than of a symbol table");
+		"without inlined calls and lines the answer is as from a symbol table");
 	free(bytes);
 }
 

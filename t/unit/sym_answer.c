@@ -14,7 +14,7 @@ static struct sym_answer_frame frame(struct sym_answer_build *b, const char *nam
 		.line = line };
 }
 
-/* Two inlined calls and their function, a lone symbol, an address of which nothing is known, two wishes. */
+/* An answer: two inlined calls and their function, a symbol alone, an unknown address, two missing files. */
 static uint8_t *make(size_t *len)
 {
 	struct sym_answer_build b;
@@ -49,25 +49,27 @@ static void test_round_trip(struct tap *t)
 	const struct sym_answer_addr *x;
 	const struct sym_answer_frame *f;
 
-	if (!tap_ok(t, sym_answer_view(bytes, len, &a, NULL) == 0, "what was made is believed"))
+	if (!tap_ok(t, sym_answer_view(bytes, len, &a, NULL) == 0, "a built answer is accepted"))
 		return;
 	x = sym_answer_find(&a, 0x1010);
 	f = x ? &a.frames[x->first] : NULL;
 	tap_ok(t, x && x->n_frames == 3 && x->source == SYM_SYMTAB && x->start == 0x1000 && x->debug,
-		"an address is found with what was said of it");
-	tap_eq_str(t, f ? sym_answer_text(&a, f[0].name) : NULL, "inner", "its innermost frame is the first");
-	tap_eq_str(t, f ? sym_answer_text(&a, f[2].name) : NULL, "outer", "its outermost the last");
-	tap_eq_str(t, f ? sym_answer_text(&a, f[1].file) : NULL, "src/a.c", "with the file");
-	tap_ok(t, f && f[0].name == f[0].linkage && f[0].file == f[2].file, "the same text is kept once");
+		"an address is found with its data");
+	tap_eq_str(t, f ? sym_answer_text(&a, f[0].name) : NULL, "inner",
+		"the innermost frame of an address is the first");
+	tap_eq_str(t, f ? sym_answer_text(&a, f[2].name) : NULL, "outer",
+		"the outermost frame of an address is the last");
+	tap_eq_str(t, f ? sym_answer_text(&a, f[1].file) : NULL, "src/a.c", "a frame has its source file");
+	tap_ok(t, f && f[0].name == f[0].linkage && f[0].file == f[2].file, "equal strings are stored once");
 	x = sym_answer_find(&a, 0x3000);
 	tap_ok(t, x && x->source == SYM_NONE && x->reason == SYM_R_NO_SYMBOL,
 		"an address without a name has a reason");
 	tap_ok(t, !sym_answer_find(&a, 0x1011) && !sym_answer_find(&a, 0) && !sym_answer_find(&a, UINT64_MAX),
-		"one that was not asked for is not found");
+		"an address that was not requested is not found");
 	tap_eq_u64(t, a.head->n_wants, 2, "missing files are counted");
-	tap_eq_str(t, sym_answer_want_at(&a, 1), "34cd /src/b.dwo", "and named");
-	tap_eq_str(
-		t, sym_answer_text(&a, a.head->message), "a message", "so is what is wrong with the whole");
+	tap_eq_str(t, sym_answer_want_at(&a, 1), "34cd /src/b.dwo", "missing files are named");
+	tap_eq_str(t, sym_answer_text(&a, a.head->message), "a message",
+		"the message about the whole file is stored");
 }
 
 static void test_deep(struct tap *t)
@@ -86,7 +88,7 @@ static void test_deep(struct tap *t)
 	ok = sym_answer_finish(&b, &bytes, &len) == 0 && sym_answer_view(bytes, len, &a, NULL) == 0 &&
 	     a.addrs[0].n_frames == SYM_ANSWER_FRAMES_MAX &&
 	     strcmp(sym_answer_text(&a, a.frames[SYM_ANSWER_FRAMES_MAX - 1].name), "function") == 0;
-	tap_ok(t, ok, "of endless inlining the function itself is kept");
+	tap_ok(t, ok, "the function itself is kept if there are too many inlined calls");
 	sym_answer_end(&b);
 	free(bytes);
 }
@@ -99,16 +101,17 @@ static void test_empty(struct tap *t)
 	size_t len = 0;
 
 	sym_answer_begin(&b);
-	tap_ok(t, sym_answer_string(&b, "") == 0 && sym_answer_string(&b, NULL) == 0, "no text has number 0");
+	tap_ok(t, sym_answer_string(&b, "") == 0 && sym_answer_string(&b, NULL) == 0,
+		"an empty string has number 0");
 	tap_ok(t,
 		sym_answer_finish(&b, &bytes, &len) == 0 && sym_answer_view(bytes, len, &a, NULL) == 0 &&
 			!sym_answer_find(&a, 0) && !sym_answer_text(&a, 0),
-		"an answer may know nothing");
+		"an answer without addresses is valid");
 	sym_answer_end(&b);
 	free(bytes);
 }
 
-/* LEN bytes that end where memory ends, aligned to 8 where LEN is. */
+/* A copy of LEN bytes that ends at an unmapped page; it is aligned to 8 if LEN is. */
 static uint8_t *at_the_end(const void *bytes, size_t len, uint8_t **area)
 {
 	const size_t room = 1 << 16;
@@ -141,8 +144,7 @@ static bool lie_is_refused(
 	struct sym_answer_addr *a = (void *)(h + 1);
 
 	lie(h, a, (void *)(a + h->n_addrs));
-	/* the alignment of the original: padded at the front by at_the_end() only if the length is a multiple
-	 */
+	/* not at_the_end(), whose copy is aligned only if the length is a multiple of 8 */
 	return sym_answer_view(bytes, len, &(struct sym_answer){ 0 }, NULL) == -EINVAL;
 }
 
@@ -183,22 +185,27 @@ static void test_lies(struct tap *t)
 	static const struct {
 		const char *name;
 		void (*lie)(struct sym_answer_head *, struct sym_answer_addr *, struct sym_answer_frame *);
-	} lies[] = { { "another magic", bad_magic }, { "an address too many", more_addrs },
-		{ "endless addresses", all_addrs }, { "endless frames", all_frames },
-		{ "no strings", no_strings }, { "endless strings", all_strings },
-		{ "a message outside", far_story }, { "a wish outside", far_want },
-		{ "endless wishes", many_wants }, { "an address twice", same_addr },
-		{ "addresses out of order", falling_addr }, { "frames outside", far_frames },
-		{ "frames that begin outside", wrapped_frames },
-		{ "endless frames of an address", many_frames }, { "a source that there is not", bad_source },
-		{ "a reason that there is not", bad_reason }, { "a flag that there is not", bad_debug },
-		{ "a symbol behind the address", late_start }, { "a source of nothing", source_of_nothing },
-		{ "a source without a name", source_without_name }, { "a name outside", far_name },
-		{ "a linkage name outside", far_linkage }, { "a file outside", far_file },
-		{ "an empty string with text", loud_nothing }, { "a string without end", no_end } };
+	} lies[] = { { "another magic number", bad_magic }, { "one address too many", more_addrs },
+		{ "too many addresses", all_addrs }, { "too many frames", all_frames },
+		{ "no strings", no_strings }, { "too many strings", all_strings },
+		{ "a message outside the strings", far_story },
+		{ "a missing file outside the strings", far_want }, { "too many missing files", many_wants },
+		{ "a duplicate address", same_addr }, { "addresses out of order", falling_addr },
+		{ "frames outside the answer", far_frames },
+		{ "frames that begin outside the answer", wrapped_frames },
+		{ "too many frames of an address", many_frames }, { "an unknown source", bad_source },
+		{ "an unknown reason", bad_reason }, { "an unknown flag", bad_debug },
+		{ "a symbol behind the address", late_start },
+		{ "a source without frames", source_of_nothing },
+		{ "a source without a name", source_without_name },
+		{ "a name outside the strings", far_name },
+		{ "a linkage name outside the strings", far_linkage },
+		{ "a source file outside the strings", far_file },
+		{ "an empty string that is not empty", loud_nothing },
+		{ "a string that is not terminated", no_end } };
 
 	for (size_t i = 0; i < ARRAY_LEN(lies); i++)
-		tap_ok(t, lie_is_refused(lies[i].lie), "%s: refused", lies[i].name);
+		tap_ok(t, lie_is_refused(lies[i].lie), "an answer with %s is refused", lies[i].name);
 }
 
 static void test_cuts(struct tap *t)
@@ -208,7 +215,7 @@ static void test_cuts(struct tap *t)
 
 	for (size_t n = 0; n < len; n++)
 		bad += !refused(bytes, n);
-	tap_eq_u64(t, bad, 0, "an answer that is cut anywhere is refused, and nothing is read behind it");
+	tap_eq_u64(t, bad, 0, "an answer cut at any place is refused, and no byte behind it is read");
 	for (size_t i = 0; i < len; i++) {
 		struct sym_answer a;
 
@@ -218,8 +225,9 @@ static void test_cuts(struct tap *t)
 				bad += a.addrs[k].first + a.addrs[k].n_frames > a.head->n_frames;
 		bytes[i] ^= 0xff;
 	}
-	tap_eq_u64(t, bad, 0, "with any byte changed it is refused, or still hangs together");
-	tap_ok(t, sym_answer_view(bytes, len, &(struct sym_answer){ 0 }, NULL) == 0, "unchanged it is not");
+	tap_eq_u64(t, bad, 0, "an answer with any byte changed is refused or consistent");
+	tap_ok(t, sym_answer_view(bytes, len, &(struct sym_answer){ 0 }, NULL) == 0,
+		"the unchanged answer is accepted");
 }
 
 int main(void)

@@ -72,7 +72,7 @@ static int put(struct sym_cache *c, const struct sym_cache_key *k, size_t n, enu
 	return rc;
 }
 
-/* The last of N addresses is named as put() did. */
+/* The result of sym_cache_get(); 1 if the last of N addresses does not have the name WANT. */
 static int get(struct sym_cache *c, const struct sym_cache_key *k, const uint64_t *vaddrs, size_t n,
 	const char *want)
 {
@@ -102,26 +102,29 @@ static void test_keeps(struct tap *t)
 	tap_ok(t, put(c, &k, 3, SYM_OK, NULL) == 1 && get(c, &k, requested, 3, "f2") == 0,
 		"an answer is kept and found");
 	tap_ok(t, get(c, &k, requested + 1, 1, "f1") == 0,
-		"it serves a question about some of its addresses");
-	tap_ok(t, get(c, &k, more, 4, "f2") == -ENOENT, "but not one about an address that it does not have");
+		"an answer is found for a request of some of its addresses");
+	tap_ok(t, get(c, &k, more, 4, "f2") == -ENOENT,
+		"a request with an address that is not cached has no answer");
 	for (size_t i = 0; i < sizeof(files) / 8; i++) {
 		memcpy(changed, files, sizeof(files));
 		((uint64_t *)changed)[i] ^= 1;
 		other.files = changed;
 		strangers += get(c, &other, requested, 1, "f0") == -ENOENT;
 	}
-	tap_eq_u64(t, strangers, 10, "nor one about files of which a single number differs");
+	tap_eq_u64(t, strangers, 10, "files that differ in any single number have no answer");
 	other = key_of(1);
 	other.options = 2;
-	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT, "nor one with other options");
+	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT,
+		"a request with other options has no answer");
 	other = key_of(1);
 	other.n_files = 1;
-	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT, "nor one that lacks a file");
+	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT, "a request with fewer files has no answer");
 	other = key_of(2);
-	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT, "nor one about another build ID");
+	tap_ok(t, get(c, &other, requested, 1, "f0") == -ENOENT,
+		"a request for another build ID has no answer");
 	nameless.id.len = 0;
 	tap_ok(t, put(c, &nameless, 3, SYM_OK, NULL) == 0 && get(c, &nameless, requested, 1, "f0") == -ENOENT,
-		"a file without a build ID is in no cache");
+		"an answer for a file without a build ID is not kept");
 	sym_cache_stats(c, &s);
 	tap_ok(t, s.hits == 2 && s.misses == 16 && s.puts == 1 && !s.bad, "hits and misses are counted");
 	sym_cache_close(c);
@@ -132,17 +135,18 @@ static void test_final(struct tap *t)
 	struct sym_cache *c = open_or_die(SYM_CACHE_BYTES_DEFAULT);
 	struct sym_cache_key k = key_of(3);
 
-	tap_ok(t, put(c, &k, 3, SYM_R_LIMIT, NULL) == 0, "an answer that ran into a limit is not kept");
-	tap_ok(t, put(c, &k, 3, SYM_R_DEBUG_MISSING, NULL) == 0, "nor one that lacks debug information");
-	tap_ok(t, put(c, &k, 3, SYM_OK, "1234 a.dwo") == 0, "nor one that wants another file");
-	tap_ok(t, get(c, &k, requested, 1, "f0") == -ENOENT, "so they are not found");
-	tap_ok(t, put(c, &k, 3, SYM_R_NO_SYMBOL, NULL) == 1, "one that knows that there is nothing is kept");
+	tap_ok(t, put(c, &k, 3, SYM_R_LIMIT, NULL) == 0, "an answer that reached a limit is not kept");
+	tap_ok(t, put(c, &k, 3, SYM_R_DEBUG_MISSING, NULL) == 0,
+		"an answer that lacks debug information is not kept");
+	tap_ok(t, put(c, &k, 3, SYM_OK, "1234 a.dwo") == 0, "an answer that needs another file is not kept");
+	tap_ok(t, get(c, &k, requested, 1, "f0") == -ENOENT, "answers that are not kept are not found");
+	tap_ok(t, put(c, &k, 3, SYM_R_NO_SYMBOL, NULL) == 1, "an answer that there is no symbol is kept");
 	tap_ok(t, sym_cache_put(c, &k, (const uint8_t *)"nonsens", 8, NULL) == -EINVAL,
-		"what is no answer is an error");
+		"bytes that are not an answer are refused");
 	sym_cache_close(c);
 }
 
-/* The one entry there is, in PATH. */
+/* The path of the only entry, in PATH. */
 static void only_entry(char path[512])
 {
 	DIR *d = opendir(place);
@@ -198,7 +202,7 @@ static void test_damaged(struct tap *t)
 		overwrite(path, bytes, cut);
 		wrong += get(c, &k, requested, 3, "f2") != -EINVAL;
 	}
-	tap_eq_u64(t, wrong, 0, "an entry that is cut off anywhere is not used");
+	tap_eq_u64(t, wrong, 0, "an entry cut at any place is not used");
 	wrong = 0;
 	for (size_t i = 0; i < len; i++) {
 		bytes[i] ^= 4;
@@ -206,15 +210,15 @@ static void test_damaged(struct tap *t)
 		wrong += get(c, &k, requested, 3, "f2") != -EINVAL;
 		bytes[i] ^= 4;
 	}
-	tap_eq_u64(t, wrong, 0, "nor one of which any bit differs");
-	tap_ok(t, access(path, F_OK) != 0, "it is removed");
+	tap_eq_u64(t, wrong, 0, "an entry with any byte changed is not used");
+	tap_ok(t, access(path, F_OK) != 0, "a damaged entry is removed");
 	overwrite(path_of_other, bytes, len);
 	tap_ok(t, get(c, &other, requested, 3, "f2") == -ENOENT,
-		"an entry of another key under this one's name is not used");
+		"an entry under the name of another key is not used");
 	overwrite(path, bytes, len);
-	tap_ok(t, get(c, &k, requested, 3, "f2") == 0, "the bytes as they were are");
+	tap_ok(t, get(c, &k, requested, 3, "f2") == 0, "an undamaged entry is used");
 	chmod(path, 0666);
-	tap_ok(t, get(c, &k, requested, 3, "f2") == -EINVAL, "but not if others may write them");
+	tap_ok(t, get(c, &k, requested, 3, "f2") == -EINVAL, "an entry that others can write to is not used");
 	sym_cache_close(c);
 }
 
@@ -237,7 +241,7 @@ static void test_limit(struct tap *t)
 		kept += get(c, &k, requested, 1, "f0") == 0;
 	}
 	sym_cache_stats(c, &s);
-	tap_ok(t, kept > 1 && kept < 15 && s.removed == 59 - kept, "answers are given up beyond the limit");
+	tap_ok(t, kept > 1 && kept < 15 && s.removed == 59 - kept, "answers beyond the limit are removed");
 	sym_cache_close(c);
 }
 
@@ -257,6 +261,6 @@ int main(void)
 	test_limit(&t);
 	snprintf(command, sizeof(command), "rm -rf '%s'", place);
 	if (system(command) != 0)
-		tap_diag("%s stays", place);
+		tap_diag("cannot remove %s", place);
 	return tap_done(&t);
 }

@@ -16,15 +16,15 @@
 
 #define JOBS 64
 
-/* As _exit(2), under which a sanitizer would look for leaks by calls that are not allowed. */
+/* _exit(2), but without a sanitizer's leak check, whose system calls are not allowed. */
 static void leave(int code)
 {
 	syscall(SYS_exit_group, code);
 }
 
-/* --- what stands for sym_lookup(): max_bytes is a letter that says what to do --- */
+/* --- a substitute for sym_lookup(): max_bytes is a letter that says what to do --- */
 
-/* The name of every address is TEXT. */
+/* Answer each address plus ADD with the name TEXT. */
 static int answer(
 	const struct sym_lookup_input *in, const char *text, uint64_t add, uint8_t **ret, size_t *len)
 {
@@ -53,7 +53,7 @@ static int first_words(const struct elffile *f, char *to, size_t cap)
 	return 0;
 }
 
-/* The beginning of each of its files. */
+/* The names are the first bytes of each file of the job, each followed by a slash. */
 static int read_files(const struct sym_lookup_input *in, uint8_t **ret, size_t *len)
 {
 	char text[256] = "", one[32];
@@ -99,7 +99,7 @@ static int nonsense(uint8_t **ret, size_t *len)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static unsigned int served; /* by this process */
+static unsigned int served; /* jobs done by this process */
 
 static int substitute(const struct sym_lookup_input *in, uint8_t **ret, size_t *len, struct err *e)
 {
@@ -107,7 +107,7 @@ static int substitute(const struct sym_lookup_input *in, uint8_t **ret, size_t *
 
 	switch (in->max_bytes) {
 	case 's':
-		raise(SIGSEGV); /* may not even do that */
+		raise(SIGSEGV); /* not permitted either */
 		break;
 	case '0':
 		/* cppcheck-suppress nullPointer */
@@ -154,7 +154,7 @@ static struct sym_reader_job job(char what)
 	};
 }
 
-/* One whose file only root can have written: it shares its process. */
+/* The file of a small job, which only root can have written: such jobs share a process. */
 static struct elffile *roots;
 
 static struct sym_reader_job small_job(char what)
@@ -185,10 +185,10 @@ static void release(struct sym_reader_job *jobs, size_t n)
 		free(jobs[i].bytes);
 }
 
-/* One that does WHAT among good ones is answered by CODE and WHY, and costs the others nothing. */
+/* The job BAD among good ones fails with CODE and WHY, and the good ones succeed. */
 static void meets(struct tap *t, struct sym_reader_job bad, int code, const char *why, const char *name)
 {
-	/* short for what does not end; whatever ends has the time of a busy machine */
+	/* a short limit if the job does not end; else a long one, because the machine may be busy */
 	const struct sym_reader_opts o = {
 		.jobs = 2, .seconds = code == -ETIMEDOUT ? 3 : 60, .memory_bytes = UINT64_C(256) << 20
 	};
@@ -206,7 +206,7 @@ static void meets(struct tap *t, struct sym_reader_job bad, int code, const char
 		tap_diag("%d '%s' %s", jobs[4].error, jobs[4].why, e.msg);
 	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 		good += is_good(&jobs[i]);
-	tap_eq_u64(t, good, 8, "and costs no other file anything");
+	tap_eq_u64(t, good, 8, "a bad job does not affect the other jobs");
 	release(jobs, ARRAY_LEN(jobs));
 }
 
@@ -215,7 +215,7 @@ static void survives(struct tap *t, char what, int code, const char *why, const 
 	meets(t, job(what), code, why, name);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* which has a handler of its own, and that wants to write */
+#ifdef __SANITIZE_ADDRESS__ /* the sanitizer's signal handler calls write(2) */
 #define CRASH "system call"
 #else
 #define CRASH "killed by SIGSEGV"
@@ -223,20 +223,21 @@ static void survives(struct tap *t, char what, int code, const char *why, const 
 
 static void is_attacked(struct tap *t)
 {
-	meets(t, small_job('0'), -EIO, CRASH, "a crash of a process with more to do");
-	meets(t, small_job('h'), -ETIMEDOUT, "longer than 3 s", "an endless task in one");
+	meets(t, small_job('0'), -EIO, CRASH, "a crash of a process with further jobs is reported");
+	meets(t, small_job('h'), -ETIMEDOUT, "longer than 3 s",
+		"an endless job in a process with further jobs ends after the time limit");
 	survives(t, '0', -EIO, CRASH, "a crash is reported");
-	survives(t, 's', -EIO, "system call", "so is a system call that is not permitted");
-	survives(t, 'o', -EIO, "system call", "opening a file is one");
-	survives(t, 'x', -EIO, "ended with status 3", "so is an end without an answer");
-	survives(t, 'h', -ETIMEDOUT, "longer than 3 s", "and one that does not end");
+	survives(t, 's', -EIO, "system call", "a system call that is not permitted is reported");
+	survives(t, 'o', -EIO, "system call", "opening a file is not permitted");
+	survives(t, 'x', -EIO, "ended with status 3", "an exit without an answer is reported");
+	survives(t, 'h', -ETIMEDOUT, "longer than 3 s", "an endless job ends after the time limit");
 	survives(t, 'e', -EBADMSG, "it is no such file", "an error comes with its message");
-	survives(t, 'l', -EIO, "malformed", "an answer to something else is not believed");
-	survives(t, 'n', -EIO, "malformed", "nor one that is malformed");
-	survives(t, 'b', -EIO, "ended with status 0", "nor a record of more than there is");
-	survives(t, 'B', -EIO, "ended with status 0", "nor one whose text has no end");
-#ifndef __SANITIZE_ADDRESS__ /* where malloc(3) without memory ends the process */
-	survives(t, 'm', -ENOMEM, "out of memory", "memory without end is an error");
+	survives(t, 'l', -EIO, "malformed", "an answer for other addresses is rejected");
+	survives(t, 'n', -EIO, "malformed", "a malformed answer is rejected");
+	survives(t, 'b', -EIO, "ended with status 0", "a record with a length beyond its data is rejected");
+	survives(t, 'B', -EIO, "ended with status 0", "a record whose message is not terminated is rejected");
+#ifndef __SANITIZE_ADDRESS__ /* under a sanitizer a failing malloc(3) ends the process */
+	survives(t, 'm', -ENOMEM, "out of memory", "running out of memory is an error");
 #endif
 }
 
@@ -263,12 +264,12 @@ static void runs_many(struct tap *t)
 		tap_ok(t,
 			sym_reader_run_with(&o, substitute, jobs, JOBS, count_done, &good, NULL) == 0 &&
 				good == JOBS && calls == JOBS,
-			"%d jobs, %u side by side: each is answered, and reported, once", JOBS,
+			"of %d jobs, %u at a time, each is answered and reported once", JOBS,
 			side_by_side[k]);
 		release(jobs, JOBS);
 	}
 	tap_ok(t, sym_reader_run_with(NULL, substitute, NULL, 0, NULL, NULL, NULL) == 0,
-		"no job is none to run");
+		"running no jobs succeeds");
 }
 
 static struct elffile file_with(const char *text)
@@ -297,15 +298,15 @@ static void hands_over_files(struct tap *t)
 	jobs[1].in.alt = &f[0];
 	jobs[2].in.elf = &f[2];
 	sym_reader_run_with(NULL, substitute, jobs, ARRAY_LEN(jobs), NULL, NULL, NULL);
-	tap_eq_str(t, name_of(&jobs[0]), "one/two/three/four/five/", "every file of a job is there");
-	tap_eq_str(t, name_of(&jobs[1]), "two//one///", "one file may be of several jobs");
-	tap_eq_str(t, name_of(&jobs[2]), "three/////", "and none is mistaken");
+	tap_eq_str(t, name_of(&jobs[0]), "one/two/three/four/five/", "a job receives all of its files");
+	tap_eq_str(t, name_of(&jobs[1]), "two//one///", "a file can belong to several jobs");
+	tap_eq_str(t, name_of(&jobs[2]), "three/////", "each job receives its own files");
 	release(jobs, ARRAY_LEN(jobs));
 	for (size_t i = 0; i < ARRAY_LEN(f); i++)
 		close(f[i].fd);
 }
 
-/* Of three jobs with a copy of a program, MODE and OWNER, how many another job's process has done. */
+/* Run three jobs whose debug file has MODE and OWNER. Returns how many ran in the process of another job. */
 static size_t sharing(mode_t mode, uid_t owner)
 {
 	const struct sym_reader_opts o = { .jobs = 1 };
@@ -332,12 +333,12 @@ static void keeps_apart(struct tap *t)
 	if (geteuid() != 0)
 		return;
 	tap_eq_u64(t, sharing(0755, 0), 2, "files that only root can have written share a process");
-	tap_eq_u64(t, sharing(0775, 0), 0, "those that a group can write to do not");
-	tap_eq_u64(t, sharing(0757, 0), 0, "nor those that anybody can");
-	tap_eq_u64(t, sharing(0755, 65534), 0, "nor those of another user");
+	tap_eq_u64(t, sharing(0775, 0), 0, "files that their group can write to do not share a process");
+	tap_eq_u64(t, sharing(0757, 0), 0, "files that everyone can write to do not share a process");
+	tap_eq_u64(t, sharing(0755, 65534), 0, "files of another user do not share a process");
 }
 
-/* The reader itself, on this very program. */
+/* The real sym_lookup() on this program. */
 static void reads_symbols(struct tap *t)
 {
 	struct elffile *f = NULL;
@@ -348,10 +349,10 @@ static void reads_symbols(struct tap *t)
 		abort();
 	j.in.elf = f;
 	tap_ok(t, sym_reader_run(NULL, &j, 1, NULL, NULL, &e) == 0 && j.bytes && j.answer.head->symbols > 100,
-		"with the library's reader an ELF file's symbols are read");
+		"the library's reader reads the symbols of an ELF file");
 	tap_ok(t, j.bytes && sym_answer_find(&j.answer, 20)->reason == SYM_R_NO_SYMBOL,
-		"and say what they lack");
-	tap_ok(t, j.memory_bytes > 0 && j.ns > 0, "what it took is reported");
+		"an address without a symbol has the reason");
+	tap_ok(t, j.memory_bytes > 0 && j.ns > 0, "time and memory of a job are reported");
 	free(j.bytes);
 	elffile_close(f);
 }
@@ -381,7 +382,7 @@ int main(void)
 	reads_symbols(&t);
 	is_attacked(&t);
 	elffile_close(roots);
-	tap_eq_u64(&t, open_files(), before, "no descriptor is left open");
-	tap_ok(&t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "and no process");
+	tap_eq_u64(&t, open_files(), before, "no descriptor is left open after all jobs");
+	tap_ok(&t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left after all jobs");
 	return tap_done(&t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of symbols/cache.h: which answers are kept, and for which questions. */
+/* Tests of sym_store in symbols/cache.h: which answers are kept, and for which requests. */
 #include "base/tap.h"
 #include "symbols/cache.h"
 
@@ -12,7 +12,7 @@
 
 static char dir[] = "/tmp/unit-sym_store.XXXXXX";
 
-/* A file that is only what symkeep looks at: identity, build ID, size of debug information. */
+/* A file with only the properties that sym_store reads: identity, build ID, size of debug information. */
 struct made {
 	struct elffile f;
 	struct elffile_section debug;
@@ -46,7 +46,7 @@ static struct sym_lookup_input ask(const struct elffile *f)
 	};
 }
 
-/* Has K an answer to IN? */
+/* Does K have an answer to IN? */
 static bool has(struct sym_store *k, const struct sym_lookup_input *in)
 {
 	struct sym_answer view;
@@ -57,7 +57,7 @@ static bool has(struct sym_store *k, const struct sym_lookup_input *in)
 	return got;
 }
 
-/* Is an answer to IN kept? */
+/* Put an answer to IN. Is it kept? */
 static bool keeps(struct sym_store *k, const struct sym_lookup_input *in)
 {
 	struct sym_answer_build b;
@@ -85,44 +85,45 @@ static void test_questions(struct tap *t, struct sym_store *k, struct made *m, s
 	struct sym_lookup_input in = ask(&m->f);
 	struct sym_store_stats s;
 
-	tap_ok(t, !has(k, &in), "at first there is none");
-	tap_ok(t, keeps(k, &in), "an answer about much debug information is kept");
+	tap_ok(t, !has(k, &in), "an empty store has no answer");
+	tap_ok(t, keeps(k, &in), "an answer from much debug information is kept");
 	in.lines = true;
-	tap_ok(t, !has(k, &in), "that with lines is another one");
+	tap_ok(t, !has(k, &in), "a request with lines has no answer from one without");
 	in = ask(&m->f);
 	in.demangle = true;
-	tap_ok(t, !has(k, &in), "as is that with names demangled");
+	tap_ok(t, !has(k, &in), "a request with demangled names has no answer from one without");
 	in = ask(&m->f);
 	in.debug = &other->f;
-	tap_ok(t, !has(k, &in), "and that with a debug file");
+	tap_ok(t, !has(k, &in), "a request with a debug file has no answer from one without");
 	in.debug = NULL;
 	in.alt = &other->f;
-	tap_ok(t, !has(k, &in), "which is not that with the same file in another place");
+	tap_ok(t, !has(k, &in), "a request with an alternate debug file has no answer from one without");
 	sym_store_stats(k, &s);
-	tap_ok(t, s.kept == 1 && s.hits == 1 && s.misses == 5 && !s.bad, "all of it is counted");
+	tap_ok(t, s.kept == 1 && s.hits == 1 && s.misses == 5 && !s.bad,
+		"answers kept, hits and misses are counted");
 	in = ask(&m->f);
 	in.n_vaddrs = 1;
 	in.vaddrs = vaddrs + 1;
-	tap_ok(t, has(k, &in), "a question for fewer addresses has it");
+	tap_ok(t, has(k, &in), "a request for fewer addresses has an answer");
 	in.vaddrs = (const uint64_t[]){ 0x1001 };
-	tap_ok(t, !has(k, &in), "one for others has not");
+	tap_ok(t, !has(k, &in), "a request for other addresses has no answer");
 }
 
 static void test_worth(struct tap *t, struct sym_store *k, struct made *m, struct made *little)
 {
 	struct sym_lookup_input in = ask(&little->f);
 
-	tap_ok(t, !keeps(k, &in), "little debug information is not worth it");
+	tap_ok(t, !keeps(k, &in), "an answer from little debug information is not kept");
 	in = ask(&m->f);
 	in.inlines = false;
-	tap_ok(t, !keeps(k, &in), "nor are names by symbol tables");
+	tap_ok(t, !keeps(k, &in), "an answer from symbol tables alone is not kept");
 	in = ask(&m->f);
 	m->f.build_id.len = 0;
-	tap_ok(t, !keeps(k, &in), "a file without a build ID has no entry");
+	tap_ok(t, !keeps(k, &in), "an answer for a file without a build ID is not kept");
 	m->f.build_id.len = 4;
 	close(m->f.fd);
 	m->f.fd = -1;
-	tap_ok(t, !keeps(k, &in), "nor have bytes in memory");
+	tap_ok(t, !keeps(k, &in), "an answer for bytes in memory is not kept");
 }
 
 static void test_changes(struct tap *t, struct sym_store *k)
@@ -132,7 +133,7 @@ static void test_changes(struct tap *t, struct sym_store *k)
 
 	make_file(&fresh, "fresh", SYM_STORE_BYTES_MIN);
 	in = ask(&fresh.f);
-	tap_ok(t, !keeps(k, &in), "a file that changed since the cache was opened has no entry");
+	tap_ok(t, !keeps(k, &in), "an answer for a file that changed since the store was opened is not kept");
 	drop_file(&fresh);
 }
 
@@ -150,8 +151,8 @@ int main(void)
 	make_file(&much, "much", SYM_STORE_BYTES_MIN);
 	make_file(&little, "little", SYM_STORE_BYTES_MIN - 1);
 	make_file(&other, "other", SYM_STORE_BYTES_MIN);
-	usleep(50000); /* past the next tick of the clock that files are stamped with */
-	if (tap_ok(&t, sym_store_open(&k, NULL) == 0, "the cache is opened")) {
+	usleep(50000); /* past the next tick of the clock that sets file times */
+	if (tap_ok(&t, sym_store_open(&k, NULL) == 0, "the store is opened")) {
 		test_questions(&t, k, &much, &other);
 		test_worth(&t, k, &much, &little);
 		usleep(50000);

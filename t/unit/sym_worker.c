@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of sym_worker_next() on what a process may have left that was taken over.
- * What the process does is tested by unit/sym_reader.c.
+ * Tests of sym_worker_next() on the records that a compromised process may leave.
+ * unit/sym_reader.c tests what the process does.
  */
 #include "base/tap.h"
 #include "symbols/pool.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* An answer of 13 bytes, an error, an answer of none. */
+/* An answer of 13 bytes, an error, an answer of no bytes. */
 struct left {
 	struct sym_worker_record first;
 	char answer[16];
@@ -28,8 +28,7 @@ static struct left good_left(void)
 	return l;
 }
 
-/* How many records there are, one behind the other; *RC: what ended them. *WRONG counts what is out of
- * bounds. */
+/* The number of consecutive records. *RC: the result that ended them. *WRONG counts values out of bounds. */
 static uint32_t count(const void *bytes, size_t len, int *rc, size_t *wrong)
 {
 	int fd = memfd_create("left", MFD_CLOEXEC);
@@ -60,7 +59,7 @@ static void test_good(struct tap *t)
 	int rc;
 
 	tap_ok(t, count(&l, sizeof(l), &rc, &wrong) == 3 && rc == -ENOENT && !wrong,
-		"answers, errors and empty answers come one behind the other");
+		"answers, errors and empty answers are read in sequence");
 }
 
 static void test_cuts(struct tap *t)
@@ -76,7 +75,7 @@ static void test_cuts(struct tap *t)
 
 		wrong += count(&l, len, &rc, &wrong) != want || (rc != -ENOENT && rc != -EPROTO);
 	}
-	tap_eq_u64(t, wrong, 0, "cut anywhere: what is whole is there, and nothing else");
+	tap_eq_u64(t, wrong, 0, "records cut at any place give the whole ones and nothing else");
 }
 
 static void test_flips(struct tap *t)
@@ -94,9 +93,9 @@ static void test_flips(struct tap *t)
 		refused += rc == -EPROTO;
 		l = good_left();
 	}
-	tap_ok(t, !wrong && refused > 3 * 64, "any bit changed: refused, or within bounds");
+	tap_ok(t, !wrong && refused > 3 * 64, "records with any bit changed are refused or within bounds");
 	memset(l.second.why, 'x', sizeof(l.second.why));
-	tap_ok(t, count(&l, sizeof(l), &(int){ 0 }, &wrong) == 1, "a message without end is refused");
+	tap_ok(t, count(&l, sizeof(l), &(int){ 0 }, &wrong) == 1, "an unterminated message is refused");
 }
 
 int main(void)

@@ -14,8 +14,8 @@
 
 #define ROWS 8192 /* of a segment: a power of two above 256 */
 
-static char top[64]; /* of everything that is made here */
-static char place[96]; /* the cache */
+static char top[64]; /* the directory that holds everything made here */
+static char place[96]; /* the cache's directory */
 
 /* --- tables and names --- */
 
@@ -35,7 +35,7 @@ static void fill_segment(uint8_t *at)
 	}
 }
 
-/* A table of N full segments; TAG tells it from others. */
+/* A table of N full segments; TAG distinguishes it from others. */
 static uint8_t *table(uint32_t n, uint32_t tag, size_t *len)
 {
 	const size_t one = (UNWIND_SEG_BYTES(ROWS) + 7) & ~(size_t)7;
@@ -74,7 +74,7 @@ static struct table_cache_key key_of(uint32_t n)
 	return key;
 }
 
-/* Where the entry of key_of(N) is, N below 256. */
+/* The path of the entry of key_of(N); N is below 256. */
 static const char *entry(uint32_t n)
 {
 	static char path[256];
@@ -92,7 +92,7 @@ static bool put(struct table_cache *c, uint32_t n, uint32_t segs)
 	return table_cache_put(c, &id, bytes, len, NULL) == 0;
 }
 
-/* What get gives; with 0, that it is the table of (N, SEGS) too. */
+/* The result of table_cache_get(); 0 only if it is the table of (N, SEGS), else -EBADMSG. */
 static int get(struct table_cache *c, uint32_t n, uint32_t segs, struct err *e)
 {
 	struct table_cache_key id = key_of(n);
@@ -158,7 +158,7 @@ static void empty_place(void)
 
 /* --- the tests --- */
 
-/* How many keys that differ in one number from that of table 1 find nothing. */
+/* How many keys that differ from key_of(1) in one number find nothing? */
 static unsigned int strangers(struct table_cache *c)
 {
 	unsigned int n = 0;
@@ -187,22 +187,24 @@ static void keeps(struct tap *t)
 	struct stat st;
 	struct err e = { 0 };
 
-	tap_ok(t, get(c, 1, 1, &e) == -ENOENT && strstr(e.msg, place), "a table that was never put");
-	tap_ok(t, put(c, 1, 1) && put(c, 2, 40), "tables are put");
-	tap_ok(t, get(c, 1, 1, NULL) == 0 && get(c, 2, 40, NULL) == 0, "and come back as they were");
-	tap_ok(t, put(c, 1, 3) && get(c, 1, 3, NULL) == 0, "another one takes the place of the first");
+	tap_ok(t, get(c, 1, 1, &e) == -ENOENT && strstr(e.msg, place),
+		"a table that was never put gives ENOENT and names the directory");
+	tap_ok(t, put(c, 1, 1) && put(c, 2, 40), "tables can be put");
+	tap_ok(t, get(c, 1, 1, NULL) == 0 && get(c, 2, 40, NULL) == 0, "tables come back unchanged");
+	tap_ok(t, put(c, 1, 3) && get(c, 1, 3, NULL) == 0,
+		"a second table under the same key replaces the first");
 	tap_ok(t, stat(entry(1), &st) == 0 && (st.st_mode & 07777) == 0600,
-		"an entry is named by build ID and file, and its owner's alone");
-	tap_eq_u64(t, strangers(c), 5, "of another device, inode, size or time it is not");
-	tap_ok(t, files_in(place) == 2, "nothing else is left in the directory");
+		"an entry's name has build ID and file, and its mode is 0600");
+	tap_eq_u64(t, strangers(c), 5, "another device, inode, size or time finds no entry");
+	tap_ok(t, files_in(place) == 2, "the directory has no other files");
 	tap_ok(t, table_cache_put(c, &none, bytes, len, &e) == -EINVAL && strstr(e.msg, "build ID"),
-		"an empty build ID keeps nothing");
+		"a table with an empty build ID is not kept");
 	tap_ok(t, table_cache_get(c, &none, &got, &len, &e) == -ENOENT && strstr(e.msg, "build ID"),
-		"and finds nothing");
+		"an empty build ID finds nothing");
 	tap_ok(t,
 		table_cache_put(c, &longest, bytes, len, NULL) == 0 &&
 			table_cache_get(c, &longest, &got, &len, NULL) == 0,
-		"the longest key does");
+		"a table with the longest possible key is kept and found");
 	table_cache_stats(c, &s);
 	tap_ok(t, s.hits == 4 && s.misses == 7 && s.puts == 4 && !s.bad && !s.removed,
 		"hits, misses and puts are counted");
@@ -237,8 +239,9 @@ static void is_damaged(struct tap *t)
 		put_back(bytes, cut);
 		bad += get(c, 7, 2, &e) == -EINVAL && !exists(entry(7));
 	}
-	tap_eq_u64(t, bad, tried, "an entry cut anywhere is not used, and removed");
-	tap_ok(t, strstr(e.msg, "damaged") && strstr(e.msg, place), "which the message says");
+	tap_eq_u64(t, bad, tried, "an entry cut at any place is not used, and removed");
+	tap_ok(t, strstr(e.msg, "damaged") && strstr(e.msg, place),
+		"the message about a cut entry says that it is damaged");
 	bad = 0;
 	for (size_t i = 0; i < small_len; i++) {
 		small[i] ^= 0x10;
@@ -246,19 +249,19 @@ static void is_damaged(struct tap *t)
 		small[i] ^= 0x10;
 		bad += get(c, 7, 0, NULL) == -EINVAL && !exists(entry(7));
 	}
-	tap_eq_u64(t, bad, small_len, "nor is one with any byte changed");
+	tap_eq_u64(t, bad, small_len, "an entry with any byte changed is not used, and removed");
 	put_back(small, small_len);
-	tap_ok(t, get(c, 7, 0, NULL) == 0, "the same without a change is");
+	tap_ok(t, get(c, 7, 0, NULL) == 0, "the unchanged entry is used");
 	put_back(bytes, len);
 	add_byte(entry(7));
-	tap_ok(t, get(c, 7, 2, NULL) == -EINVAL, "nor is one with a tail");
-	tap_ok(t, truncate(entry(7), 0) != 0, "which is gone");
+	tap_ok(t, get(c, 7, 2, NULL) == -EINVAL, "an entry with a trailing byte is not used");
+	tap_ok(t, truncate(entry(7), 0) != 0, "the entry with a trailing byte is removed");
 	put_back(small, small_len);
 	tap_ok(t, truncate(entry(7), (off_t)1 << 40) == 0 && get(c, 7, 2, NULL) == -EINVAL,
-		"a terabyte of nothing is not read");
-	tap_ok(t, put(c, 7, 2) && get(c, 7, 2, NULL) == 0, "a good one can be put in its place");
+		"a sparse entry of a terabyte is not used");
+	tap_ok(t, put(c, 7, 2) && get(c, 7, 2, NULL) == 0, "a good table can be put in its place");
 	table_cache_stats(c, &s);
-	tap_eq_u64(t, s.bad, tried + small_len + 2, "each bad one is counted");
+	tap_eq_u64(t, s.bad, tried + small_len + 2, "each bad entry is counted");
 	table_cache_close(c);
 }
 
@@ -278,19 +281,22 @@ static void is_planted(struct tap *t)
 		symlink(elsewhere, entry(7)) == 0 && get(c, 7, 1, &e) == -EINVAL && strstr(e.msg, "not used"),
 		"a symbolic link is not followed");
 	tap_ok(t, put(c, 7, 3) && get(c, 7, 3, NULL) == 0 && exists(elsewhere),
-		"put replaces it and not what it points to");
+		"put replaces the symbolic link and not the file it points to");
 	unlink(entry(7));
-	tap_ok(t, mkfifo(entry(7), 0600) == 0 && get(c, 7, 1, NULL) == -EINVAL, "a FIFO is not waited for");
-	tap_ok(t, put(c, 7, 1) && get(c, 7, 1, NULL) == 0, "put replaces that too");
+	tap_ok(t, mkfifo(entry(7), 0600) == 0 && get(c, 7, 1, NULL) == -EINVAL,
+		"a FIFO is not used, and opening it does not block");
+	tap_ok(t, put(c, 7, 1) && get(c, 7, 1, NULL) == 0, "put replaces the FIFO");
 	unlink(entry(7));
 	tap_ok(t, mkdir(entry(7), 0700) == 0 && get(c, 7, 1, NULL) == -EINVAL && exists(entry(7)),
 		"a directory is not used");
-	tap_ok(t, !put(c, 7, 1) && files_in(place) == 1, "nor replaced, and no other file is left");
+	tap_ok(t, !put(c, 7, 1) && files_in(place) == 1,
+		"a directory is not replaced, and no other file is left");
 	rmdir(entry(7));
 	write_file(entry(7), bytes, len, 0620);
-	tap_ok(t, get(c, 7, 1, NULL) == -EINVAL && exists(entry(7)), "what a group can write is not used");
+	tap_ok(t, get(c, 7, 1, NULL) == -EINVAL && exists(entry(7)),
+		"an entry that its group can write to is not used");
 	chmod(entry(7), 0644);
-	tap_ok(t, get(c, 7, 1, NULL) == 0, "what all can read is");
+	tap_ok(t, get(c, 7, 1, NULL) == 0, "an entry that everyone can read is used");
 	if (geteuid() != 0) {
 		tap_skip(t, "another user's file is not used", "not root");
 	} else {
@@ -322,34 +328,35 @@ static void is_no_place(struct tap *t)
 
 	setenv("STACKTOOLS_CACHE", "", 1);
 	tap_ok(t, table_cache_open(1, &c, &e) == -ENOENT && strstr(e.msg, "turned off"),
-		"an empty STACKTOOLS_CACHE turns it off");
+		"an empty STACKTOOLS_CACHE turns the cache off");
 	empty_place();
 	setenv("STACKTOOLS_CACHE", place, 1);
 	chmod(place, 0770);
 	tap_ok(t, refuses(-EPERM, "others can write"), "a directory that its group can write to is refused");
 	chmod(place, 0707);
-	tap_ok(t, refuses(-EPERM, "others can write"), "and one that all can");
+	tap_ok(t, refuses(-EPERM, "others can write"), "a directory that everyone can write to is refused");
 	chmod(place, 0755);
 	c = open_or_die(1);
-	tap_ok(t, true, "one that all can read is fine");
+	tap_ok(t, true, "a directory that everyone can read is accepted");
 	table_cache_close(c);
 	snprintf(path, sizeof(path), "%s/link", top);
 	setenv("STACKTOOLS_CACHE", path, 1);
-	tap_ok(t, symlink(place, path) == 0 && refuses(-ENOTDIR, path), "a symbolic link is refused");
+	tap_ok(t, symlink(place, path) == 0 && refuses(-ENOTDIR, path),
+		"a symbolic link instead of a directory is refused");
 	unlink(path);
 	write_file(path, (const uint8_t *)"x", 1, 0600);
-	tap_ok(t, refuses(-ENOTDIR, path), "and a file");
+	tap_ok(t, refuses(-ENOTDIR, path), "a file instead of a directory is refused");
 	strcat(path, "/below");
 	setenv("STACKTOOLS_CACHE", path, 1);
-	tap_ok(t, refuses(-ENOTDIR, path), "and a place below a file");
+	tap_ok(t, refuses(-ENOTDIR, path), "a path below a file is refused");
 	memset(too_long, 'x', sizeof(too_long) - 1);
 	too_long[sizeof(too_long) - 1] = '\0';
 	setenv("STACKTOOLS_CACHE", too_long, 1);
 	c = NULL;
-	tap_ok(t, table_cache_open(1, &c, &e) == -ENAMETOOLONG && !c, "and a path that is too long");
+	tap_ok(t, table_cache_open(1, &c, &e) == -ENAMETOOLONG && !c, "a path that is too long is refused");
 	setenv("STACKTOOLS_CACHE", "/proc/nowhere/cache", 1);
 	tap_ok(t, refuses(-ENOTDIR, "/proc/nowhere/cache"),
-		"where nothing can be made it is not mistaken for turned off");
+		"a directory that cannot be created is an error, not a disabled cache");
 	if (geteuid() == 0) {
 		int given = chown(place, 65534, 65534);
 
@@ -370,7 +377,7 @@ static bool is_private_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 07777) == 0700;
 }
 
-/* As whoever is not root: a child, so that the user can be changed. */
+/* Runs in a child, so that the user can be changed. Returns a bit for each failed check. */
 static int as_a_user(void)
 {
 	char path[192], text[256];
@@ -418,19 +425,20 @@ static void finds_its_place(struct tap *t)
 		_exit(geteuid() == 0 && setresuid(65534, 65534, 65534) != 0 ? 128 : as_a_user());
 	waitpid(pid, &status, 0);
 	status = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
-	tap_ok(t, !(status & 129), "XDG_CACHE_HOME's directory is made, and private from the top");
-	tap_ok(t, !(status & 130), "a relative XDG_CACHE_HOME does not count, HOME does");
-	tap_ok(t, !(status & 132), "without HOME there is none, with a hint");
-	tap_ok(t, !(status & 136), "nor where HOME takes none");
+	tap_ok(t, !(status & 129),
+		"the directory in XDG_CACHE_HOME is created, and new directories are private");
+	tap_ok(t, !(status & 130), "a relative XDG_CACHE_HOME is ignored and HOME is used");
+	tap_ok(t, !(status & 132), "without HOME there is no cache, with a hint");
+	tap_ok(t, !(status & 136), "with an unusable HOME there is no cache, with a hint");
 }
 
-/* Is N there? Looking at the file does not use it. */
+/* Does entry N exist? This check does not count as a use of it. */
 static bool kept(uint32_t n)
 {
 	return exists(entry(n));
 }
 
-/* Entries 1 to N, used in this order, long ago. */
+/* Set the times of entries 1 to N as if they had been used in this order, long ago. */
 static void age(uint32_t n)
 {
 	for (uint32_t i = 1; i <= n; i++) {
@@ -464,20 +472,21 @@ static void has_a_limit(struct tap *t)
 	for (uint32_t i = 1; i <= 10; i++)
 		put(c, i, 1);
 	table_cache_stats(c, &s);
-	tap_ok(t, s.puts == 10 && !s.removed && kept(1), "nothing goes below the limit");
+	tap_ok(t, s.puts == 10 && !s.removed && kept(1), "below the limit no entry is removed");
 	age(10);
-	tap_ok(t, get(c, 1, 1, NULL) == 0 && put(c, 11, 1), "with one more than fits");
-	tap_ok(t, !kept(2) && !kept(3) && !kept(4), "those go that were used longest ago");
-	tap_ok(t, kept(1) && kept(5) && kept(10) && kept(11), "and not the one that was got just now");
+	tap_ok(t, get(c, 1, 1, NULL) == 0 && put(c, 11, 1), "an entry beyond the limit can be put");
+	tap_ok(t, !kept(2) && !kept(3) && !kept(4), "the least recently used entries are removed");
+	tap_ok(t, kept(1) && kept(5) && kept(10) && kept(11), "an entry that was just used is not removed");
 	table_cache_stats(c, &s);
-	tap_eq_u64(t, s.removed, 3, "what goes is counted");
-	tap_ok(t, exists(other) && exists(fresh), "files that are no entries stay");
-	tap_ok(t, !exists(stale), "what a recorder left half-written long ago goes");
+	tap_eq_u64(t, s.removed, 3, "removed entries are counted");
+	tap_ok(t, exists(other) && exists(fresh),
+		"files that are not entries, and a recent partial file, stay");
+	tap_ok(t, !exists(stale), "an old partial file is removed");
 	tap_ok(t, table_cache_put(c, &id, bytes, 11 * one, &e) == -EFBIG && kept(5),
-		"a table beyond the limit is refused and nothing goes for it");
+		"a table larger than the limit is refused and no entry is removed for it");
 	table_cache_close(c);
 
-	/* another recorder's additions are seen */
+	/* entries that another recorder added are seen */
 	empty_place();
 	for (int turn = 0; turn < 2; turn++) {
 		c = open_or_die(10 * one);
@@ -485,10 +494,10 @@ static void has_a_limit(struct tap *t)
 			put(c, 10 * (uint32_t)turn + i + 1, 1);
 		table_cache_close(c);
 	}
-	tap_ok(t, files_in(place) <= 10, "what others added counts");
+	tap_ok(t, files_in(place) <= 10, "entries that another recorder added count towards the limit");
 }
 
-/* Put and get in a loop; how often it went wrong. */
+/* Put and get in a loop. Returns the number of failures. */
 static unsigned int hammer(uint64_t limit, uint32_t from, unsigned int rounds)
 {
 	struct table_cache *c = open_or_die(limit);
@@ -514,7 +523,7 @@ static void is_shared(struct tap *t)
 	size_t one;
 	_cleanup_free_ uint8_t *bytes = table(1, 0, &one);
 
-	/* once with room for all, once with removals all the time */
+	/* once with room for all tables, once with so little that tables are removed all the time */
 	for (int tight = 0; tight < 2; tight++) {
 		uint64_t limit = tight ? 9 * one : TABLE_CACHE_BYTES_DEFAULT;
 		int status = -1;
@@ -530,11 +539,11 @@ static void is_shared(struct tap *t)
 		waitpid(pid, &status, 0);
 		tap_ok(t, !bad && status == 0, "two recorders at once never read a bad table%s",
 			tight ? ", though tables are removed all the time" : "");
-		tap_ok(t, files_in(place) <= 5, "and leave nothing else");
+		tap_ok(t, files_in(place) <= 5, "two recorders at once leave no other files");
 	}
 }
 
-/* In a mount namespace of its own: bits for what went wrong, 128 = cannot be tried. */
+/* Runs in a mount namespace of its own. Returns a bit for each failed check; 128 = cannot be tested. */
 static int on_mounts(void)
 {
 	struct table_cache *c;
@@ -564,8 +573,8 @@ static int on_mounts(void)
 static void on_bad_disks(struct tap *t)
 {
 	static const char *const names[] = { "a full disk is reported",
-		"it leaves no partial file, and what was kept", "a read-only directory is reported",
-		"what is in it is used" };
+		"a full disk leaves no partial file, and existing entries stay usable",
+		"a read-only directory is reported", "entries in a read-only directory are used" };
 	int status = -1;
 	pid_t pid;
 
@@ -597,7 +606,7 @@ static void leaks_nothing(struct tap *t)
 		get(c, i + 1, 1, NULL);
 		table_cache_close(c);
 	}
-	tap_eq_u64(t, files_in("/proc/self/fd"), before, "no descriptor is left open");
+	tap_eq_u64(t, files_in("/proc/self/fd"), before, "a closed cache leaves no descriptor open");
 }
 
 int main(void)
@@ -611,7 +620,7 @@ int main(void)
 	snprintf(place, sizeof(place), "%s/made/cache", top);
 	setenv("STACKTOOLS_CACHE", place, 1);
 	keeps(&t);
-	tap_ok(&t, is_private_dir(place), "the directory that was made is private");
+	tap_ok(&t, is_private_dir(place), "the created cache directory is private");
 	is_damaged(&t);
 	is_planted(&t);
 	is_no_place(&t);

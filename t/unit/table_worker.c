@@ -22,13 +22,13 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#define LINE 64 /* bytes of a table made here: what the file begins with */
+#define LINE 64 /* bytes of a table made here: the first bytes of the file */
 
 static char top[64];
 
 /* --- a compiler that does what the file says in its first byte --- */
 
-/* As system/worker.c sends it. */
+/* The message as system/worker.c sends it. */
 static int say(uint32_t number, int32_t error, size_t len)
 {
 	struct {
@@ -80,7 +80,7 @@ static int misbehave(char what, struct err *e)
 	case 'a':
 		abort();
 	case 'x':
-		syscall(SYS_exit_group, 3); /* _exit() would look for leaks first, under a sanitizer */
+		syscall(SYS_exit_group, 3); /* under a sanitizer _exit() would look for leaks first */
 		return 0;
 	case 'o':
 		return open("/etc/passwd", O_RDONLY);
@@ -88,14 +88,14 @@ static int misbehave(char what, struct err *e)
 		return kill(getppid(), SIGKILL);
 	case 'h':
 		spin();
-	case 'c': /* hangs up, and stays */
+	case 'c': /* closes its socket but does not exit */
 		close(SANDBOX_FD);
 		spin();
-	case 'n': /* an answer that was not asked for */
+	case 'n': /* an answer to no request */
 		return say(12345, 0, LINE);
-	case 'r': /* ready once more */
+	case 'r': /* ready a second time */
 		return say(0, 0, 0);
-	case 'p': /* no error that there is */
+	case 'p': /* an error code that does not exist */
 		return say(1, 5, 0);
 	case 't': { /* half a message */
 		struct iovec iov = { &what, 1 };
@@ -103,14 +103,14 @@ static int misbehave(char what, struct err *e)
 
 		return sendmsg(SANDBOX_FD, &m, 0) == 1 ? 0 : -errno;
 	}
-	case 'e': /* a table that changes after it was handed over */
+	case 'e': /* keeps writing to the table after handing it over */
 		if (ftruncate(SANDBOX_FD + 2, LINE) != 0 || say(1, 0, LINE) != 0)
 			return -EIO;
 		for (bool odd = false;; odd = !odd) {
 			if (pwrite(SANDBOX_FD + 2, odd ? "?" : "!", 1, 0) != 1)
 				return -EIO;
 		}
-	case 'l': /* a table that is not there */
+	case 'l': /* announces a table but hands over none */
 		return say(1, 0, 4096);
 	case 'm':
 		return fill_memory(e);
@@ -175,7 +175,7 @@ static struct table_worker *open_with(unsigned int mib, unsigned int seconds)
 	return w;
 }
 
-/* The next answer is that to COOKIE: error CODE and TEXT in the message, or with 0 the table TEXT. */
+/* Is the next answer for COOKIE, with error CODE and TEXT in its message, or for CODE 0 the table TEXT? */
 static bool answers(struct table_worker *w, uint64_t cookie, int code, const char *text)
 {
 	struct table_worker_answer a;
@@ -193,7 +193,10 @@ static bool answers(struct table_worker *w, uint64_t cookie, int code, const cha
 	return ok;
 }
 
-/* A file that begins with WHAT is answered with CODE and TEXT, and the next one as ever. */
+/*
+ * Is a file that begins with WHAT answered with CODE and TEXT, and the next one with its table? REPLACED:
+ * whether another process does the latter.
+ */
 static bool survives(const char *what, int code, const char *text, bool replaced)
 {
 	struct table_worker *w = open_with(64, 0);
@@ -208,7 +211,7 @@ static bool survives(const char *what, int code, const char *text, bool replaced
 	return ok;
 }
 
-/* Under a sanitizer malloc(3) without memory ends the process. */
+/* Under a sanitizer a failing malloc(3) ends the process. */
 static bool survives_greed(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -230,7 +233,7 @@ static size_t open_files(void)
 	return n;
 }
 
-/* What FN returns in a process of its own; 255 for any other end. */
+/* Run FN in a process of its own. Returns its result; 255 if the process ended in another way. */
 static int apart(int (*fn)(void))
 {
 	int status = -1;
@@ -252,23 +255,25 @@ static void compiles(struct tap *t)
 	int fd = file_with("good one");
 
 	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 0,
-		"with nothing asked there is no answer to wait for");
-	tap_ok(t, table_worker_ask(w, fd, 77, NULL) == 0 && table_worker_pending(w) == 1, "a file is taken");
+		"without a request there is no answer to wait for");
+	tap_ok(t, table_worker_ask(w, fd, 77, NULL) == 0 && table_worker_pending(w) == 1,
+		"a file is accepted and pending");
 	close(fd);
 	tap_ok(t, answers(w, 77, 0, "good one"),
-		"and answered by its table and cookie, though the caller closed it");
-	tap_ok(t, table_worker_next(w, 0, &a, NULL) == 0 && !table_worker_pending(w), "once");
+		"the answer has the table and the cookie, though the caller closed the file");
+	tap_ok(t, table_worker_next(w, 0, &a, NULL) == 0 && !table_worker_pending(w),
+		"each request is answered once");
 	ask(w, "good", 1);
 	ask(w, "?", 2);
 	ask(w, "great", 3);
-	tap_ok(t, table_worker_pending(w) == 3, "many wait for their turn");
+	tap_ok(t, table_worker_pending(w) == 3, "three requests are pending at once");
 	tap_ok(t,
 		answers(w, 1, 0, "good") && answers(w, 2, -EBADMSG, "is no file of this kind: '?'") &&
 			answers(w, 3, 0, "great"),
-		"and are answered in their order, a compiler's error with its message");
+		"requests are answered in order, and a compiler's error with its message");
 	ask(w, "good", 4);
 	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && (uintptr_t)a.bytes % 8 == 0,
-		"a table is aligned");
+		"a table is aligned to 8 bytes");
 	table_worker_close(w);
 	table_worker_close(NULL);
 }
@@ -282,37 +287,40 @@ static void compiles_elf(struct tap *t)
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int text = file_with("no ELF file");
 
-	tap_ok(t, table_worker_open(NULL, &w, &e) == 0,
-		"without options, with the compiler of this library:");
+	tap_ok(t, table_worker_open(NULL, &w, &e) == 0, "a worker starts without options");
 	table_worker_ask(w, fd, 5, NULL);
 	table_worker_ask(w, text, 6, NULL);
 	if (!tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && a.cookie == 5 && !a.error,
-		    "an ELF file is compiled"))
+		    "the library's compiler accepts an ELF file"))
 		tap_diag("%d %s", a.error, a.why);
-	tap_ok(t, a.bytes && unwindtab_view(a.bytes, a.len, &view, NULL) == 0, "into a table");
+	tap_ok(t, a.bytes && unwindtab_view(a.bytes, a.len, &view, NULL) == 0,
+		"the ELF file is compiled into a valid table");
 	tap_ok(t, table_worker_next(w, -1, &a, NULL) == 1 && a.cookie == 6 && a.error && a.why[0],
-		"what is none is reported");
+		"a file that is not ELF gives an error with a message");
 	table_worker_close(w);
 }
 
 static void is_attacked(struct tap *t)
 {
-	tap_ok(t, survives("s", -EIO, "killed by SIGILL", true), "a crash costs one file");
-	tap_ok(t, survives("a", -EIO, "system call", true), "so does abort");
-	tap_ok(t, survives("x", -EIO, "status 3", true), "and exit");
-	tap_ok(t, survives("o", -EIO, "system call", true), "opening a file is death");
-	tap_ok(t, survives("k", -EIO, "system call", true), "killing the parent is, too");
-	tap_ok(t, survives("c", -EIO, "did not end and was killed", true), "hanging up and staying is death");
-	tap_ok(t, survives("n", -EIO, "malformed", true), "an answer out of turn is not believed");
-	tap_ok(t, survives("r", -EIO, "malformed", true), "nor that it is ready again");
-	tap_ok(t, survives("p", -EIO, "malformed", true), "nor an error that does not exist");
-	tap_ok(t, survives("t", -EIO, "malformed", true), "nor half an answer");
-	tap_ok(t, survives("l", -EIO, "did not hand over", true), "nor a table that is not there");
-	tap_ok(t, survives("0", -EIO, "did not hand over", true), "nor an empty one");
-	tap_ok(t, survives_greed(), "memory without end is an error and no death");
+	tap_ok(t, survives("s", -EIO, "killed by SIGILL", true),
+		"a crash fails one file, and a new worker compiles the next");
+	tap_ok(t, survives("a", -EIO, "system call", true), "a call of abort() fails one file");
+	tap_ok(t, survives("x", -EIO, "status 3", true), "a call of exit_group() fails one file");
+	tap_ok(t, survives("o", -EIO, "system call", true), "opening a file kills the worker");
+	tap_ok(t, survives("k", -EIO, "system call", true), "trying to kill the parent kills the worker");
+	tap_ok(t, survives("c", -EIO, "did not end and was killed", true),
+		"a worker that closes its socket but does not exit is killed");
+	tap_ok(t, survives("n", -EIO, "malformed", true), "an answer to no request is rejected");
+	tap_ok(t, survives("r", -EIO, "malformed", true), "a second ready message is rejected");
+	tap_ok(t, survives("p", -EIO, "malformed", true), "an error code that does not exist is rejected");
+	tap_ok(t, survives("t", -EIO, "malformed", true), "a truncated answer is rejected");
+	tap_ok(t, survives("l", -EIO, "did not hand over", true),
+		"an announced table that was not handed over is rejected");
+	tap_ok(t, survives("0", -EIO, "did not hand over", true), "an empty table is rejected");
+	tap_ok(t, survives_greed(), "running out of memory is an error and does not kill the worker");
 }
 
-/* Neither before nor after does the table change that the caller sees. */
+/* The table that the caller sees never changes. */
 static void is_cheated(struct tap *t)
 {
 	struct table_worker *w = open_with(0, 0);
@@ -326,7 +334,7 @@ static void is_cheated(struct tap *t)
 		for (int i = 0; i < 1000; i++, usleep(20))
 			changes += was != *(const volatile char *)a.bytes;
 	}
-	tap_ok(t, a.bytes && !changes, "a table cannot be changed once it was handed over");
+	tap_ok(t, a.bytes && !changes, "the worker cannot change a table after handing it over");
 	table_worker_close(w);
 }
 
@@ -344,9 +352,9 @@ static void is_slow(struct tap *t)
 		rc = poll(&p, 1, 60000);
 	while (rc > 0 && table_worker_next(w, 0, &a, NULL) == 0);
 	tap_ok(t, rc == 1 && a.cookie == 1 && a.error == -ETIMEDOUT && strstr(a.why, "long"),
-		"a file that takes too long is given up, which poll tells");
+		"a file that takes too long fails, and poll(2) reports it");
 	tap_ok(t, answers(w, 2, 0, "good") && table_worker_pid(w) != pid && table_worker_fd(w) == p.fd,
-		"and the next is compiled by another process, behind the same descriptor");
+		"another process compiles the next file, behind the same descriptor");
 	table_worker_close(w);
 }
 
@@ -358,7 +366,7 @@ static bool idle_death(struct table_worker *w)
 	return poll(&p, 1, 60000) == 1;
 }
 
-/* What a worker said before it died is read first: go on until PID is replaced. */
+/* Messages that a worker sent before it died are read first: continue until PID is replaced. */
 static int next_worker(struct table_worker *w, pid_t pid, struct err *e)
 {
 	struct table_worker_answer a;
@@ -377,21 +385,22 @@ static void dies_idle(struct tap *t)
 	int rc = 0, deaths = 0;
 
 	tap_ok(t, idle_death(w) && next_worker(w, table_worker_pid(w), &e) == 0,
-		"a death without a file is seen, and made up for");
+		"a worker that dies while idle is replaced");
 	ask(w, "good", 1);
-	tap_ok(t, answers(w, 1, 0, "good") && !table_worker_over(w), "by a process that works");
+	tap_ok(t, answers(w, 1, 0, "good") && !table_worker_over(w),
+		"the replacement of a dead worker compiles files");
 	for (; deaths < 3 && rc == 0; deaths++)
 		rc = idle_death(w) ? next_worker(w, table_worker_pid(w), &e) : -1;
 	tap_ok(t, rc == -EIO && deaths == 3 && strstr(e.msg, "stays alive") && strstr(e.msg, "SIGKILL"),
-		"three deaths in a row without a file are the end");
+		"after three deaths in a row while idle no worker is started");
 	tap_ok(t,
 		table_worker_over(w) && table_worker_next(w, -1, &a, &e) == -EIO && table_worker_pid(w) == 0,
-		"and it stays so");
+		"the error is permanent");
 	e = (struct err){ 0 };
 	tap_ok(t,
 		table_worker_ask(w, STDIN_FILENO, 2, &e) == -EIO && strstr(e.msg, "SIGKILL") &&
 			table_worker_pending(w) == 0,
-		"nothing more is taken then, for the same reason");
+		"further requests fail for the same reason");
 	table_worker_close(w);
 }
 
@@ -407,7 +416,7 @@ static void ignores_signals(struct tap *t)
 		kill(pid, sent[i]);
 	ask(w, "good", 2);
 	tap_ok(t, answers(w, 2, 0, "good") && table_worker_pid(w) == pid,
-		"Ctrl-C and its like end the parent only");
+		"signals from a terminal or a manager do not end the worker");
 	table_worker_close(w);
 }
 
@@ -435,7 +444,7 @@ static void is_interrupted(struct tap *t)
 	sigaction(SIGALRM, &old, NULL);
 	tap_ok(t, rc == 0 && alarms && table_worker_pending(w) == 1,
 		"a signal interrupts the wait for an answer");
-	tap_ok(t, table_worker_next(w, 10, &a, NULL) == 0, "so does the end of the time for it");
+	tap_ok(t, table_worker_next(w, 10, &a, NULL) == 0, "the wait for an answer ends after its timeout");
 	table_worker_close(w);
 }
 
@@ -449,24 +458,26 @@ static void refuses(struct tap *t)
 	if (pipe2(pair, O_CLOEXEC) != 0)
 		abort();
 	tap_ok(t, table_worker_ask(w, pair[0], 1, &e) == -EMEDIUMTYPE && strstr(e.msg, "regular"),
-		"a pipe is not asked for");
+		"a pipe is refused");
 	close(pair[0]);
 	close(pair[1]);
 	fd = open("/", O_RDONLY | O_CLOEXEC);
-	tap_ok(t, table_worker_ask(w, fd, 1, &e) == -EMEDIUMTYPE, "nor a directory");
+	tap_ok(t, table_worker_ask(w, fd, 1, &e) == -EMEDIUMTYPE, "a directory is refused");
 	close(fd);
-	tap_ok(t, table_worker_ask(w, fd, 1, &e) == -EBADF, "nor what is not open");
-	tap_ok(t, table_worker_pending(w) == 0, "nothing of it is pending");
+	tap_ok(t, table_worker_ask(w, fd, 1, &e) == -EBADF, "a closed descriptor is refused");
+	tap_ok(t, table_worker_pending(w) == 0, "refused requests are not pending");
 	snprintf(path, sizeof(path), "%s/writable", top);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, "w", 1) != 1)
 		abort();
 	table_worker_ask(w, fd, 1, NULL);
-	tap_ok(t, answers(w, 1, -EBADF, "written to"), "what the caller can write to the worker cannot");
+	tap_ok(t, answers(w, 1, -EBADF, "written to"),
+		"the worker cannot write to a file that the caller can write to");
 	close(fd);
 	fd = open(path, O_PATH | O_CLOEXEC);
 	table_worker_ask(w, fd, 2, NULL);
-	tap_ok(t, answers(w, 2, -EBADF, "written to"), "what the caller cannot read the worker can");
+	tap_ok(t, answers(w, 2, -EBADF, "written to"),
+		"the worker can read a file that the caller opened with O_PATH");
 	close(fd);
 	unlink(path);
 	table_worker_close(w);
@@ -482,15 +493,16 @@ static void leaks_nothing(struct tap *t)
 		ask(w, i % 50 == 20 ? "x" : "good", i);
 	for (uint64_t i = 0; i < 200 && table_worker_next(w, -1, &a, NULL) == 1; i++)
 		good += a.cookie == i && (a.error == 0) == (i % 50 != 20);
-	tap_eq_u64(t, good, 200, "two hundred requests, four of them deadly, are answered in their order");
+	tap_eq_u64(t, good, 200, "200 requests, four of which kill the worker, are answered in order");
 	ask(w, "good", 1);
 	ask(w, "good", 2);
 	table_worker_close(w);
-	tap_eq_u64(t, open_files(), before, "no descriptor is left open, answered or not");
-	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "and no process");
+	tap_eq_u64(
+		t, open_files(), before, "no descriptor stays open, whether its request was answered or not");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left");
 }
 
-/* Descriptors run out: bits for what went wrong. */
+/* Run out of descriptors. Returns a bit for each failed check. */
 static int few_descriptors(void)
 {
 	struct rlimit few = { 48, 48 };
@@ -517,9 +529,9 @@ static void runs_out_of_descriptors(struct tap *t)
 {
 	int bad = apart(few_descriptors);
 
-	tap_ok(t, !(bad & 129), "with no more descriptors a request is refused, with a hint");
-	tap_ok(t, !(bad & 130), "those before it are answered");
-	tap_ok(t, !(bad & 132), "and then there is room again");
+	tap_ok(t, !(bad & 129), "without free descriptors a request is refused with a hint");
+	tap_ok(t, !(bad & 130), "the requests before it are answered");
+	tap_ok(t, !(bad & 132), "requests are accepted again afterwards");
 }
 
 static int bare(void)
@@ -548,7 +560,7 @@ static int as_user(void)
 	return !ok;
 }
 
-/* Root of a user namespace in which nobody does not exist. */
+/* Root of a user namespace that has no user "nobody". */
 static int as_nominal_root(void)
 {
 	char map[32];
@@ -564,7 +576,7 @@ static int as_nominal_root(void)
 	return !(survives("s", -EIO, "killed by SIGILL", true) && survives("o", -EIO, "system call", true));
 }
 
-/* From here on system call NR, its first argument being FIRST, fails with CODE. */
+/* From now on system call NR fails with CODE if its first argument is FIRST. */
 static int forbid(unsigned int nr, unsigned int first, unsigned int code)
 {
 	struct sock_filter f[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -579,7 +591,7 @@ static int forbid(unsigned int nr, unsigned int first, unsigned int code)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
 }
 
-/* A kernel without seccomp: no file may be opened all the same, as no descriptor is left for it. */
+/* A kernel without seccomp: files cannot be opened there either, because no descriptor is left. */
 static int without_seccomp(void)
 {
 	return forbid(SYS_prctl, PR_SET_SECCOMP, EINVAL) ||
@@ -619,19 +631,19 @@ static void in_odd_places(struct tap *t)
 {
 	int rc;
 
-	tap_eq_u64(t, apart(bare), 0, "it works without standard input, output and error");
-	tap_eq_u64(t, apart(as_user), 0, "it works for an ordinary user");
+	tap_eq_u64(t, apart(bare), 0, "the worker works without standard input, output and error");
+	tap_eq_u64(t, apart(as_user), 0, "the worker works for an ordinary user");
 	rc = apart(as_nominal_root);
 	if (rc == 77)
-		tap_skip(t, "it works in a user namespace", "there is none to be had");
+		tap_skip(t, "the worker works in a user namespace", "user namespaces are unavailable");
 	else
-		tap_eq_u64(t, rc, 0, "it works in a user namespace where there is no nobody");
-	tap_eq_u64(t, apart(without_seccomp), 0, "it works on a kernel without seccomp");
-	tap_eq_u64(t, apart(cannot_begin), 0, "one that cannot enter its sandbox does no work and says why");
-	tap_eq_u64(t, apart(without_processes), 0, "no process to be had is reported");
+		tap_eq_u64(t, rc, 0, "the worker works in a user namespace without the user nobody");
+	tap_eq_u64(t, apart(without_seccomp), 0, "the worker works on a kernel without seccomp");
+	tap_eq_u64(t, apart(cannot_begin), 0, "a worker that cannot enter its sandbox reports why");
+	tap_eq_u64(t, apart(without_processes), 0, "a failing clone(2) is reported");
 }
 
-/* The recorder, a child of ours, is killed. */
+/* A child of ours stands for the recorder and is killed. */
 static void ends_with_parent(struct tap *t)
 {
 	pid_t pid = 0;
@@ -659,8 +671,7 @@ static void ends_with_parent(struct tap *t)
 	p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	kill(parent, SIGKILL);
 	waitpid(parent, NULL, 0);
-	tap_ok(t, p.fd >= 0 && poll(&p, 1, 60000) == 1,
-		"a worker in the middle of a file dies with its parent");
+	tap_ok(t, p.fd >= 0 && poll(&p, 1, 60000) == 1, "a worker that compiles a file dies with its parent");
 	close(p.fd);
 	close(fds[0]);
 	close(fds[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files that this process maps itself get tables in real BPF maps; what BPF
- * would note of a table's use is written into its map from here.
+ * Files that this process maps itself get tables in real BPF maps. The times of
+ * use that BPF would record are written into its map from here.
  */
 #include "base/tap.h"
 #include "../lib/elf-made.h"
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define SECOND UINT64_C(1000000000)
-#define BIG 60000 /* rows of a table that fills most of a chunk */
+#define BIG 60000 /* rows: the table fills most of a chunk */
 #define SMALL 1000
 
 static char top[64];
@@ -56,7 +56,7 @@ static const char *place(const char *name)
 	return path;
 }
 
-/* A file of ROWS rows under NAME, mapped. */
+/* Create the file NAME with ROWS rows and map it. */
 static struct procmap map_new(const char *name, uint32_t rows)
 {
 	struct procmap m;
@@ -71,7 +71,7 @@ static uint32_t file_of(struct tableset *s, const struct procmap *m)
 	return tableset_file(s, (uint32_t)getpid(), m);
 }
 
-/* The file of M, when its table has come. */
+/* The file of M, after its table has arrived. */
 static uint32_t settled(struct tableset *s, const struct procmap *m)
 {
 	uint32_t file = file_of(s, m);
@@ -94,7 +94,7 @@ static enum unwind_state state(const struct tableset *s, uint32_t file, const st
 	return UNWIND_TABLE_STATE(seen(s, file, m).table);
 }
 
-/* As a walk does that meets the mapping, SECONDS ago. */
+/* Record a use of the table, as a walk does that met the mapping SECONDS ago. */
 static void use(struct tableset *s, uint32_t file, const struct procmap *m, unsigned int seconds)
 {
 	uint32_t number = UNWIND_TABLE_NUMBER(seen(s, file, m).table);
@@ -121,30 +121,30 @@ static void test_sharing(struct tap *t)
 	tap_ok(t, state(s, file, &a) == UNWIND_TABLE && seen(s, file, &a).segs == 1,
 		"a mapped file gets a table");
 	tap_ok(t, elf_map(place("a"), NULL, &again) && file_of(s, &again) == file,
-		"mapped once more it is the same file");
+		"a second mapping of a file is the same file");
 	for (int i = 0; i < 1000; i++)
 		tableset_hold(s, file);
 	tap_ok(t, stats(s).space.bytes_used == used && stats(s).space.tables == 1 && stats(s).files == 1,
 		"a thousand users share one table");
 	rename(place("a"), place("moved"));
 	unlink(place("moved"));
-	tap_ok(t, file_of(s, &a) == file, "renamed and deleted it is still the same file");
+	tap_ok(t, file_of(s, &a) == file, "a file that was renamed and deleted is still the same file");
 	other = settled(s, &copy);
 	tap_ok(t, other != file && stats(s).space.tables == 2, "a copy is another file");
 	for (int i = 0; i < 1002; i++)
 		tableset_release(s, file);
 	usleep(1500000);
 	quiet(s, 3);
-	tap_ok(t, stats(s).space.tables == 2, "one user is enough for it to stay");
+	tap_ok(t, stats(s).space.tables == 2, "a table with one user stays");
 	tableset_release(s, file);
 	quiet(s, 1);
-	tap_ok(t, stats(s).space.tables == 2, "without any it stays for a while");
+	tap_ok(t, stats(s).space.tables == 2, "a table without users stays for a while");
 	usleep(1500000);
 	quiet(s, 3);
 	tap_ok(t, stats(s).space.tables == 1 && stats(s).space.bytes_used == used && stats(s).dropped == 0,
-		"then its memory is free, and nothing counts as dropped");
+		"later the memory of an unused table is free, and nothing is counted as dropped");
 	tap_ok(t, settled(s, &a) == file && state(s, file, &a) == UNWIND_TABLE,
-		"mapped again it has a table again");
+		"a file that is mapped again has a table again");
 	tableset_close(s);
 	tableset_close(NULL);
 }
@@ -181,13 +181,15 @@ static void test_least_used(struct tap *t)
 	use(s, file[1], &m[1], 20);
 	use(s, file[2], &m[2], 8);
 	file[3] = settled(s, &m[3]);
-	tap_eq_u64(t, tables(s, m, file), 5, "for a fourth one the least used goes, and it alone");
-	tap_ok(t, state(s, file[3], &m[3]) == UNWIND_DROPPED, "the new one has to wait until that is quiet");
+	tap_eq_u64(
+		t, tables(s, m, file), 5, "for a fourth table only the least recently used one is dropped");
+	tap_ok(t, state(s, file[3], &m[3]) == UNWIND_DROPPED,
+		"the new table waits until the dropped one is quiet");
 	quiet(s, 1);
-	tap_eq_u64(t, tables(s, m, file), 5, "one quiet period is not enough");
+	tap_eq_u64(t, tables(s, m, file), 5, "after one quiet period the waiting table has no place yet");
 	quiet(s, 1);
-	tap_eq_u64(t, tables(s, m, file), 13, "after two it has its place");
-	tap_eq_u64(t, stats(s).dropped, 1, "what went is counted");
+	tap_eq_u64(t, tables(s, m, file), 13, "after two quiet periods the waiting table has its place");
+	tap_eq_u64(t, stats(s).dropped, 1, "dropped tables are counted");
 
 	use(s, file[0], &m[0], 0);
 	use(s, file[2], &m[2], 0);
@@ -201,19 +203,19 @@ static void test_least_used(struct tap *t)
 		"a walk that misses a dropped table makes it wanted");
 	settled(s, &m[1]);
 	quiet(s, 2);
-	tap_eq_u64(t, tables(s, m, file), 13, "but none goes for it that was used just now");
-	tap_eq_u64(t, stats(s).dropped, 2, "which is counted");
+	tap_eq_u64(t, tables(s, m, file), 13, "no recently used table is dropped for a wanted one");
+	tap_eq_u64(t, stats(s).dropped, 2, "the table that got no room is counted as dropped");
 	use(s, file[1], &m[1], 0);
-	tap_ok(t, !tableset_wanted(s, file[1]), "and it is not tried again at once");
+	tap_ok(t, !tableset_wanted(s, file[1]), "a table that got no room is not wanted again at once");
 
 	tableset_release(s, file[2]);
 	usleep(2100000);
 	use(s, file[0], &m[0], 30);
 	use(s, file[1], &m[1], 0);
-	tap_ok(t, tableset_wanted(s, file[1]), "some time later it is");
+	tap_ok(t, tableset_wanted(s, file[1]), "a table that got no room is wanted again later");
 	settled(s, &m[1]);
 	quiet(s, 2);
-	tap_eq_u64(t, tables(s, m, file), 11, "one that nobody maps goes before any that is mapped");
+	tap_eq_u64(t, tables(s, m, file), 11, "a table without users is dropped before any that has users");
 	tableset_close(s);
 }
 
@@ -226,10 +228,10 @@ static void test_bound(struct tap *t)
 	char name[16];
 
 	tap_ok(t, state(s, never, &huge) == UNWIND_DROPPED && state(s, file, &small) == UNWIND_TABLE,
-		"a table larger than the bound is not made, and drives none out");
+		"a table larger than the limit is not added, and no other is dropped for it");
 	usleep(2100000);
 	use(s, never, &huge, 0);
-	tap_ok(t, !tableset_wanted(s, never), "nor ever tried again");
+	tap_ok(t, !tableset_wanted(s, never), "a table larger than the limit is never wanted again");
 	for (int i = 0; i < 12; i++) {
 		snprintf(name, sizeof(name), "big%d", i);
 		big[i] = map_new(name, BIG);
@@ -237,9 +239,10 @@ static void test_bound(struct tap *t)
 		quiet(s, 3);
 	}
 	st = stats(s);
-	tap_ok(t, st.space.tables == 3 || st.space.tables == 4, "of many tables as many are there as fit");
-	tap_ok(t, st.files == 14 && st.dropped == 14 - st.space.tables, "and the others are counted");
-	tap_ok(t, st.space.bytes_used <= 1 << 20, "within the bound");
+	tap_ok(t, st.space.tables == 3 || st.space.tables == 4, "of many tables as many are present as fit");
+	tap_ok(t, st.files == 14 && st.dropped == 14 - st.space.tables,
+		"the other tables are counted as dropped");
+	tap_ok(t, st.space.bytes_used <= 1 << 20, "the memory used is within the limit");
 	tableset_close(s);
 }
 
@@ -257,28 +260,28 @@ static void test_counters(struct tap *t)
 	procmaps_each((uint32_t)getpid(), elf_is_it, &f, NULL);
 	device = f.m;
 	tap_ok(t, f.there && file_of(s, &device) == TABLESET_NO_FILE && stats(s).files == 1,
-		"a device is no file");
+		"a device is not counted as a file");
 	text = map_new("text", SMALL);
 	if (truncate(place("text"), 0) != 0)
 		abort();
 	file = settled(s, &text);
 	tap_ok(t, state(s, file, &text) == UNWIND_BY_FP && stats(s).bare == 2,
-		"nor has an empty one a table");
+		"an empty file has no table and is counted as bare");
 
 	mkdir(place("private"), 0700);
 	hidden = map_new("private/file", SMALL);
 	if (seteuid(65534) != 0)
 		abort();
 	tap_ok(t, file_of(s, &hidden) == TABLESET_NO_FILE && file_of(s, &hidden) == TABLESET_NO_FILE,
-		"a file that may not be looked at has no table");
+		"a file that cannot be opened has no table");
 	if (seteuid(0) != 0)
 		abort();
 	tap_ok(t, stats(s).failed == 1 && stats(s).files == 3 && strstr(stats(s).why, "opened"),
-		"it is counted once, with a reason");
+		"a file that cannot be opened is counted once, with a reason");
 	munmap((void *)(uintptr_t)hidden.start, 4096);
 	unlink(place("private/file"));
 	tap_ok(t, file_of(s, &hidden) == TABLESET_NO_FILE && stats(s).failed == 1,
-		"a mapping that is gone is no failure");
+		"a mapping that is gone is not counted as failed");
 	tableset_close(s);
 }
 
@@ -289,7 +292,10 @@ static uint64_t hash_of(const struct stat *st)
 	       (uint64_t)st->st_size << 40;
 }
 
-/* Give PATH an mtime by which it hashes to WANT: its ctime is the last tick's, if no one else intervenes. */
+/*
+ * Give PATH an mtime for which hash_of() gives WANT. This guesses the ctime as the last tick's, so it is
+ * repeated until it succeeds.
+ */
 static bool forge(const char *path, uint64_t want)
 {
 	struct stat st;
@@ -314,7 +320,7 @@ static bool forge(const char *path, uint64_t want)
 	return false;
 }
 
-/* The same inode, another content, and times that were chosen to be taken for the first one. */
+/* The same inode with other content, and with times that make it hash like the first file. */
 static void test_forged(struct tap *t)
 {
 	const char *name = "forged files are told apart";
@@ -328,18 +334,18 @@ static void test_forged(struct tap *t)
 	if (!elf_write(place("forged"), BIG + 10000))
 		abort();
 	if (!forge(place("forged"), hash_of(&was))) {
-		tap_skip(t, name, "this file system's times cannot be foreseen");
+		tap_skip(t, name, "the times of this file system cannot be predicted");
 	} else {
 		stat(place("forged"), &is);
 		second = settled(s, &m);
 		tap_ok(t, was.st_ino == is.st_ino && second != first && seen(s, second, &m).segs == 2, "%s",
 			name);
-		tap_ok(t, settled(s, &m) == second, "and found again");
+		tap_ok(t, settled(s, &m) == second, "the forged file is found again");
 	}
 	tableset_close(s);
 }
 
-/* A mapping that is one file's now and another's then. */
+/* A mapping that alternates between two files. */
 struct swap {
 	void *at;
 	_Atomic bool stop;
@@ -357,13 +363,13 @@ static void *swap(void *arg)
 	return NULL;
 }
 
-/* Of ROUNDS, in how many does a file have the table of another one? */
+/* In how many cases of 300 rounds does a file have the table of the other one? */
 static unsigned int swapped(struct tableset *s, struct procmap m[2], const struct procmap *both, int fds[2])
 {
 	unsigned int wrong = 0;
 
 	for (int round = 0; round < 300; round++) {
-		/* new files, as far as anybody can tell */
+		/* the change of ctime makes both look like new files */
 		fchmod(fds[0], 0700 + (round & 1));
 		fchmod(fds[1], 0700 + (round & 1));
 		tableset_release(s, settled(s, both));
@@ -386,12 +392,12 @@ static void test_swapped(struct tap *t)
 
 	if (!elf_map(place("short"), NULL, &both))
 		abort();
-	/* neighbours keep it from being merged with anything */
+	/* its neighbours keep it from being merged with another mapping */
 	w.at = (void *)(uintptr_t)both.start;
 	if (pthread_create(&thread, NULL, swap, &w) != 0)
 		abort();
 	tap_eq_u64(t, swapped(s, m, &both, w.fds), 0,
-		"a mapping that changes while it is looked at gives no file another one's table");
+		"a mapping that changes while it is read gives no file another one's table");
 	atomic_store(&w.stop, true);
 	pthread_join(thread, NULL);
 	tableset_close(s);
@@ -408,7 +414,7 @@ static void set_descriptors(rlim_t soft)
 		abort();
 }
 
-/* Kill it, and wait for its end without taking that away. */
+/* Kill the worker and wait for its end, but leave its status to the code under test. */
 static void end_worker(struct tableset *s)
 {
 	pid_t pid = (pid_t)tableset_worker(s);
@@ -435,11 +441,10 @@ static void test_worker(struct tap *t)
 	tableset_service(s, 0);
 	set_descriptors(1024);
 	tap_ok(t, stats(s).worker_lost == 1 && stats(s).worker_why[0],
-		"where none can be started now, that is counted once and reported");
+		"if no worker can be started, that is counted once with a reason");
 	tableset_service(s, 20000);
-	tap_ok(t, state(s, file, &c) != UNWIND_PENDING && stats(s).pending == 0,
-		"and it is tried again later");
-	tap_ok(t, state(s, first, &a) == UNWIND_TABLE, "tables that are there stay");
+	tap_ok(t, state(s, file, &c) != UNWIND_PENDING && stats(s).pending == 0, "a worker is started later");
+	tap_ok(t, state(s, first, &a) == UNWIND_TABLE, "tables stay when the worker dies");
 	tableset_close(s);
 }
 
@@ -450,26 +455,27 @@ static void test_no_worker(struct tap *t)
 	uint32_t first = settled(s, &a), second = 0, third;
 	char why[256];
 
-	/* one that dies at once, each time: without a file to blame */
+	/* each worker dies at once, before it has a file that could be the cause */
 	for (int i = 0; i < 1000 && !stats(s).worker_lost; i++) {
 		end_worker(s);
 		if (i == 1)
 			second = file_of(s, &b);
 		tableset_service(s, 0);
 	}
-	tap_eq_u64(t, stats(s).worker_lost, 1, "workers that die again and again are given up");
+	tap_eq_u64(t, stats(s).worker_lost, 1, "after repeated deaths no more workers are started");
 	snprintf(why, sizeof(why), "%s", stats(s).worker_why);
-	tap_ok(t, strstr(why, "killed by SIGKILL"), "the reason is reported");
+	tap_ok(t, strstr(why, "killed by SIGKILL"),
+		"the reason that no more workers are started is reported");
 	tap_diag("%s", why);
 	third = settled(s, &c);
 	tap_ok(t,
 		state(s, third, &c) == UNWIND_BY_FP && strcmp(stats(s).why, why) == 0 && stats(s).failed >= 1,
-		"files have no tables from then on, for that reason");
+		"later files have no tables, for the same reason");
 	tap_ok(t, (!second || state(s, second, &b) != UNWIND_PENDING) && stats(s).pending == 0,
-		"none waits for ever");
+		"no file is pending when no more workers are started");
 	tableset_service(s, 50);
-	tap_eq_u64(t, stats(s).worker_lost, 1, "it is counted once");
-	tap_ok(t, state(s, first, &a) == UNWIND_TABLE, "tables that were there stay");
+	tap_eq_u64(t, stats(s).worker_lost, 1, "the loss of the worker is counted once");
+	tap_ok(t, state(s, first, &a) == UNWIND_TABLE, "tables stay when no more workers are started");
 	tableset_close(s);
 }
 

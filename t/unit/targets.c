@@ -37,11 +37,11 @@ static void letters(struct tap *t)
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)
 		tap_ok(t, targets_state_mask(good[i].text, &mask, &e) == 0 && mask == good[i].mask,
-			"--state %s", good[i].text);
-	tap_ok(t, targets_state_mask("", &mask, &e) == -EINVAL, "no letter is refused");
-	tap_ok(t, targets_state_mask("S D", &mask, &e) == -EINVAL, "a space is no letter");
+			"--state %s gives its bit mask", good[i].text);
+	tap_ok(t, targets_state_mask("", &mask, &e) == -EINVAL, "an empty --state is refused");
+	tap_ok(t, targets_state_mask("S D", &mask, &e) == -EINVAL, "a space in --state is refused");
 	tap_ok(t, targets_state_mask("R", &mask, &e) == -EINVAL && strstr(e.msg, "--preempted"),
-		"R points to --preempted");
+		"R in --state is refused, and the message names --preempted");
 }
 
 static void ends(struct tap *t)
@@ -52,28 +52,29 @@ static void ends(struct tap *t)
 	struct pollfd pfd = { .events = POLLIN };
 	struct err e;
 
-	tap_ok(t, targets_open(&targets, pids, 2, NULL, 0, &e) == 0, "two processes are watched");
+	tap_ok(t, targets_open(&targets, pids, 2, NULL, 0, &e) == 0, "two processes can be watched");
 	pfd.fd = targets_fd(&targets);
-	tap_ok(t, poll(&pfd, 1, 0) == 0 && !targets_ended(&targets), "while they live, nothing has ended");
+	tap_ok(t, poll(&pfd, 1, 0) == 0 && !targets_ended(&targets),
+		"while both processes live, nothing has ended");
 	end(a);
-	tap_ok(t, poll(&pfd, 1, 5000) == 1, "the end of one is reported");
+	tap_ok(t, poll(&pfd, 1, 5000) == 1, "the end of one process is reported");
 	tap_ok(t, !targets_ended(&targets) && poll(&pfd, 1, 0) == 0,
-		"one of two is not all, and is reported once");
+		"the end of one of two processes is not the end, and is reported once");
 	end(b);
 	poll(&pfd, 1, 5000);
-	tap_ok(t, targets_ended(&targets), "when both have ended, all have");
-	tap_ok(t, targets_fd(&targets) == -1, "then there is nothing more to wait for");
+	tap_ok(t, targets_ended(&targets), "when both processes have ended, all targets have ended");
+	tap_ok(t, targets_fd(&targets) == -1, "after the end there is no descriptor to wait for");
 	targets_close(&targets);
 
 	a = child();
 	tids[0] = (uint32_t)a;
 	tap_ok(t, targets_open(&targets, NULL, 0, tids, 1, &e) == 0 && !targets_ended(&targets),
-		"a thread is watched");
+		"a thread can be watched");
 	end(a);
-	tap_ok(t, targets_ended(&targets), "and has ended when it is gone");
+	tap_ok(t, targets_ended(&targets), "a watched thread that is gone has ended");
 	targets_close(&targets);
 	tap_ok(t, targets_open(&targets, NULL, 0, NULL, 0, &e) == 0 && !targets_ended(&targets),
-		"no target never ends");
+		"without targets there is no end");
 	targets_close(&targets);
 }
 
@@ -89,15 +90,15 @@ static void refusals(struct tap *t)
 		_exit(0);
 	end(gone);
 	tap_ok(t, targets_open(&targets, &id, 1, NULL, 0, &e) == -ESRCH && strstr(e.msg, "no such process"),
-		"a process that is gone");
+		"a process that is gone is refused");
 	targets_close(&targets);
 	tap_ok(t, targets_open(&targets, NULL, 0, &id, 1, &e) == -ESRCH && strstr(e.msg, "no such thread"),
-		"a thread that is gone");
+		"a thread that is gone is refused");
 	targets_close(&targets);
 	waitid(P_PID, (id_t)zombie, &si, WEXITED | WNOWAIT);
 	id = (uint32_t)zombie;
 	tap_ok(t, targets_open(&targets, &id, 1, NULL, 0, &e) == -ESRCH && strstr(e.msg, "exited already"),
-		"a zombie");
+		"a zombie is refused");
 	targets_close(&targets);
 	waitpid(zombie, NULL, 0);
 }

@@ -14,7 +14,7 @@ static void path_of(int fd, char path[32])
 	snprintf(path, 32, "/proc/self/fd/%d", fd);
 }
 
-/* Is BTF of WRONG refused, and M named, when the running kernel is that of RIGHT? */
+/* Is BTF made from WRONG refused with M in the message, if the running kernel has the layout RIGHT? */
 static bool refused(
 	const struct task_layout *right, const struct task_layout *wrong, enum task_layout_member m)
 {
@@ -31,7 +31,7 @@ static bool refused(
 	return rc == -EINVAL && strstr(e.msg, task_layout_name(m)) && strstr(e.msg, "another kernel");
 }
 
-/* An argument of its own since 5.18: after preempt, prev and next, all behind the tracepoint's data. */
+/* Since 5.18 the state is an argument of its own, after the tracepoint's data, preempt, prev and next. */
 static bool switch_has_state(void)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -53,42 +53,44 @@ int main(void)
 	char path[32];
 
 	if (geteuid() != 0) {
-		tap_skip(&t, "kernshape", "programs that read the kernel's memory need root");
+		tap_skip(&t, "the layout of the kernel's tasks",
+			"programs that read the kernel's memory need root");
 		return tap_done(&t);
 	}
 	rc = task_layout_trial_run(&shape, &e);
-	tap_ok(&t, rc == 0, "tasks of our own can be looked at");
+	tap_ok(&t, rc == 0, "a trial finds the layout of tasks");
 	for (int i = 0; i < TASK_LAYOUT_MEMBERS; i++)
 		missing += shape.at[i] < 0;
-	tap_ok(&t, missing == 0, "every member is found");
-	tap_ok(&t, task_layout_missing(&shape) == -1, "so nothing is missing");
-	tap_ok(&t, shape.regs_from_stack >= 4096, "so are the registers of a system call");
+	tap_ok(&t, missing == 0, "every member has an offset");
+	tap_ok(&t, task_layout_missing(&shape) == -1, "task_layout_missing() reports no member");
+	tap_ok(&t, shape.regs_from_stack >= 4096, "the registers of a system call are found");
 	tap_ok(&t, (shape.raw_switch == 0) == switch_has_state(),
-		"whether the raw tracepoint tells the state of who leaves is found, as BTF has it");
+		"the trial and BTF agree whether the raw tracepoint has the previous task's state");
 	tap_ok(&t, task_layout_btf_read(&shape, VMLINUX, fd, &e) == 0,
-		"the kernel's own BTF says the same of each");
+		"the kernel's own BTF agrees on every member");
 	close(fd);
 
 	fd = memfd_create("types", MFD_CLOEXEC);
 	path_of(fd, path);
-	tap_ok(&t, task_layout_btf_write(&shape, fd, &e) == 0, "BTF can be written of what was found");
+	tap_ok(&t, task_layout_btf_write(&shape, fd, &e) == 0, "BTF can be written from the layout");
 	rc = memfd_create("types", MFD_CLOEXEC);
-	tap_ok(&t, task_layout_btf_read(&shape, path, rc, &e) == 0, "and read again");
+	tap_ok(&t, task_layout_btf_read(&shape, path, rc, &e) == 0, "the written BTF is accepted");
 	close(rc);
 	close(fd);
 	for (int i = 0; i < TASK_LAYOUT_MEMBERS; i++) {
 		other = shape;
 		other.at[i] += 8;
 		tap_ok(&t, refused(&shape, &other, (enum task_layout_member)i),
-			"BTF that has %s elsewhere is of another kernel",
+			"BTF that has %s elsewhere is refused as another kernel's",
 			task_layout_name((enum task_layout_member)i));
 	}
 	other = shape;
 	other.at[TASK_LAYOUT_COMM] = -1;
 	fd = memfd_create("to", MFD_CLOEXEC);
 	tap_ok(&t, task_layout_btf_read(&other, VMLINUX, fd, &e) == -EINVAL,
-		"where ids and name were not found no BTF is believed");
-	tap_ok(&t, task_layout_missing(&other) == TASK_LAYOUT_COMM, "and the name is what is missing");
+		"BTF is refused if the task's name was not found");
+	tap_ok(&t, task_layout_missing(&other) == TASK_LAYOUT_COMM,
+		"task_layout_missing() reports the task's name");
 	close(fd);
 	return tap_done(&t);
 }

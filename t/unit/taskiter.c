@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The recorder's own iterator over processes, which tells of each target's
- * image, is run over one process and over all: record/bpf.h through record/bpf.h.
+ * Runs the recorder's iterator over processes, which reports the image of each
+ * target, for one process and for all, through record/bpf.h.
  */
 #include "base/tap.h"
 #include "record/bpf.h"
@@ -50,7 +50,7 @@ static void *wait_long(void *arg)
 	return NULL;
 }
 
-/* A child of three threads that waits. */
+/* A waiting child with three threads. */
 static pid_t child(void)
 {
 	pid_t pid = fork();
@@ -70,12 +70,13 @@ static void test(struct tap *t, struct offcpu *o, const pid_t pids[2], pid_t gon
 	int rc;
 
 	s = run(o, pids[0], &rc);
-	tap_ok(t, rc == 0 && has(&s, pids[0]), "the process that was asked for is visited");
-	tap_ok(t, s.n >= 1 && !has(&s, pids[1]), "and it alone, though there is another target");
+	tap_ok(t, rc == 0 && has(&s, pids[0]), "the requested process is visited");
+	tap_ok(t, s.n >= 1 && !has(&s, pids[1]),
+		"another target is not visited when one process is requested");
 	s = run(o, 0, &rc);
-	tap_ok(t, rc == 0 && has(&s, pids[0]) && has(&s, pids[1]), "with 0 every process is");
+	tap_ok(t, rc == 0 && has(&s, pids[0]) && has(&s, pids[1]), "with PID 0 every target is visited");
 	s = run(o, gone, &rc);
-	tap_ok(t, rc == 0 && !has(&s, gone), "one that is gone is none");
+	tap_ok(t, rc == 0 && !has(&s, gone), "a process that is gone is not visited");
 }
 
 int main(void)
@@ -109,7 +110,7 @@ int main(void)
 		rc = rc ? rc : offcpu_ask_pid(o, (uint32_t)pids[i], &e);
 	}
 	rc = rc ? rc : offcpu_attach(o, &e);
-	if (tap_ok(&t, rc == 0, "the programs are there"))
+	if (tap_ok(&t, rc == 0, "the BPF programs are attached"))
 		test(&t, o, pids, gone);
 	else
 		tap_diag("%s", e.msg);

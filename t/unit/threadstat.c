@@ -21,7 +21,7 @@ static pid_t start(const char *name)
 		pause();
 }
 
-/* Until PID sleeps under its new name. */
+/* Wait until PID sleeps under its new name. */
 static int asleep(pid_t pid, struct threadstat *st, const char *name)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -36,7 +36,7 @@ static int asleep(pid_t pid, struct threadstat *st, const char *name)
 	return rc;
 }
 
-/* A process that never sleeps is on a CPU at one of some looks. */
+/* Is a process that never sleeps on a CPU in one of some samples? */
 static bool seen_running(void)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -66,23 +66,26 @@ int main(void)
 
 	tap_ok(&t, asleep(pid, &st, name) == 0, "a process is read");
 	after = now_on(CLOCK_BOOTTIME);
-	tap_eq_str(&t, st.comm, name, "whatever its name looks like");
-	tap_ok(&t, st.state == 'S', "it sleeps");
-	tap_ok(&t, st.flags & 0x40, "and was forked without an exec (PF_FORKNOEXEC)");
+	tap_eq_str(&t, st.comm, name, "a name with parentheses and spaces is read");
+	tap_ok(&t, st.state == 'S', "a sleeping process has state S");
+	tap_ok(&t, st.flags & 0x40, "a forked process without an exec has PF_FORKNOEXEC");
 	tap_ok(&t, st.start_boot_ns + THREADSTAT_TICK_NS > before && st.start_boot_ns <= after,
-		"it began when it was forked, by CLOCK_BOOTTIME");
-	tap_eq_u64(&t, st.start_boot_ns % THREADSTAT_TICK_NS, 0, "to whole ticks");
+		"the start time is the time of the fork, by CLOCK_BOOTTIME");
+	tap_eq_u64(&t, st.start_boot_ns % THREADSTAT_TICK_NS, 0, "the start time is a multiple of a tick");
 	tap_ok(&t, st.start_code > 4096 && st.end_code > st.start_code && st.start_stack > st.end_code,
-		"where its code and stack are is told to its owner");
-	tap_eq_u64(&t, threadstat_own_id(id, id), id, "its id is the same to itself");
+		"the owner can read the addresses of code and stack");
+	tap_eq_u64(&t, threadstat_own_id(id, id), id,
+		"threadstat_own_id() in the same PID namespace gives the same ID");
 	tap_ok(&t, threadstat_ran(id, id) > 0 && threadstat_ran(id, id) == threadstat_ran(id, id),
-		"it has run for some time, and does not now");
-	tap_ok(&t, threadstat_is_off_cpu(id, id), "it is off its CPU");
-	tap_ok(&t, seen_running(), "one that never sleeps is not");
+		"the run time of a sleeping process is not 0 and does not grow");
+	tap_ok(&t, threadstat_is_off_cpu(id, id), "a sleeping process is off CPU");
+	tap_ok(&t, seen_running(), "a process that never sleeps is seen on CPU");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	tap_ok(&t, threadstat_read(id, id, &st) < 0 && st.comm[0] == '\0', "one that is gone is an error");
-	tap_eq_u64(&t, threadstat_own_id(id, id), id, "whose own id is not known");
-	tap_eq_u64(&t, threadstat_ran(id, id), 0, "nor its time");
+	tap_ok(&t, threadstat_read(id, id, &st) < 0 && st.comm[0] == '\0',
+		"reading a process that is gone is an error");
+	tap_eq_u64(&t, threadstat_own_id(id, id), id,
+		"threadstat_own_id() of a process that is gone gives the requested ID");
+	tap_eq_u64(&t, threadstat_ran(id, id), 0, "the run time of a process that is gone is 0");
 	return tap_done(&t);
 }

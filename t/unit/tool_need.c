@@ -13,7 +13,7 @@ static void test_needs(struct tap *t)
 	const struct tool_need *needs = tool_need_list(&n);
 	struct err e = { 0 };
 
-	if (!tap_ok(t, priv_step_all(&steps, &e) == 0, "the steps are listed, which takes no privilege"))
+	if (!tap_ok(t, priv_step_all(&steps, &e) == 0, "the steps can be listed without privileges"))
 		tap_diag("%s", e.msg);
 	for (size_t i = 0; i < n; i++) {
 		bool found = false;
@@ -24,13 +24,13 @@ static void test_needs(struct tap *t)
 			tap_diag("%s: no such step", needs[i].step);
 		absent += !found;
 	}
-	tap_eq_u64(t, absent, 0, "what a tool needs is a step that is tried");
+	tap_eq_u64(t, absent, 0, "every step that a tool needs is tried");
 	for (size_t i = 0; i < steps.n; i++)
 		for (size_t j = 0; j < i; j++)
 			doubled += strcmp(steps.list[i].id, steps.list[j].id) == 0;
 	tap_eq_u64(t, doubled, 0, "no two steps have the same name");
 	tap_ok(t, steps.list[steps.n - 1].proc == priv_proc_memlock,
-		"the step that spoils its process is the last one");
+		"the step that makes its process unusable for others is the last one");
 }
 
 static void test_patterns(struct tap *t)
@@ -40,8 +40,9 @@ static void test_patterns(struct tap *t)
 	tap_ok(t,
 		tool_need_is(&all, "map.hash") && !tool_need_is(&all, "maps") &&
 			!tool_need_is(&all, "perf.own"),
-		"GROUP.* is every step of that group");
-	tap_ok(t, tool_need_is(&one, "map.hash") && !tool_need_is(&one, "map.hash2"), "a name is that step");
+		"GROUP.* matches every step of that group");
+	tap_ok(t, tool_need_is(&one, "map.hash") && !tool_need_is(&one, "map.hash2"),
+		"a name matches only that step");
 }
 
 static void test_sets(struct tap *t)
@@ -58,17 +59,17 @@ static void test_sets(struct tap *t)
 		out_of_order += priv_set_caps()[i].cap != priv_set_order()[PRIV_SET_CAPS - 1 - i];
 	}
 	tap_eq_u64(
-		t, out_of_order, 0, "each capability is in a set, and the orders are one another's reverse");
+		t, out_of_order, 0, "each capability is in a set, and one order is the reverse of the other");
 	tap_ok(t, list[0].caps == 0 && list[n - 1].caps == all,
 		"the first set is empty, the last has everything");
-	tap_eq_str(t, priv_set_names(0, buf, sizeof(buf)), "none", "no capability is \"none\"");
+	tap_eq_str(t, priv_set_names(0, buf, sizeof(buf)), "none", "an empty set has the name \"none\"");
 	tap_eq_str(t, priv_set_names(UINT64_C(1) << CAP_BPF | 1, buf, sizeof(buf)), "CAP_CHOWN, CAP_BPF",
-		"a set is its names");
-	tap_eq_str(t, priv_set_letters(0, buf, sizeof(buf)), "-", "no capability has the letter -");
+		"a set is written as its names");
+	tap_eq_str(t, priv_set_letters(0, buf, sizeof(buf)), "-", "an empty set has the letter -");
 	tap_eq_str(t, priv_set_letters(UINT64_C(1) << CAP_BPF | 1, buf, sizeof(buf)), "B#",
-		"those without a letter are #");
+		"capabilities without a letter are written as #");
 	tap_ok(t, strlen(priv_set_names(all, small, sizeof(small))) < sizeof(small),
-		"what does not fit is cut");
+		"names that do not fit are truncated");
 }
 
 int main(void)

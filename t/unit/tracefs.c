@@ -32,15 +32,15 @@ static int one(const char *text, const char *name, uint16_t size, uint16_t *offs
 }
 
 /*
- * The files of tracefs are root's: an ordinary user with CAP_DAC_READ_SEARCH reads
- * them, where they are mounted. In a child, with a tracefs of its own.
+ * Only root can read the files of tracefs, and an ordinary user with
+ * CAP_DAC_READ_SEARCH, if it is mounted. Runs in a child, which mounts a tracefs.
  */
 static int as_a_user(void)
 {
 	const cap_value_t read_all = CAP_DAC_READ_SEARCH;
 	cap_t caps = cap_init();
 
-	/* EBUSY: one is there already */
+	/* EBUSY: it is mounted already */
 	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 		(mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) != 0 && errno != EBUSY))
 		return 77;
@@ -77,36 +77,36 @@ int main(void)
 	int id;
 
 	tap_ok(&t, tracefs_parse(good, "e", two, 2, &e) == 0 && two[0].offset == 32 && two[1].offset == 24,
-		"fields are found, in whatever order");
+		"fields are found in any order");
 	tap_ok(&t, one(good, "prev_comm", 16, &at, &e) == 0 && at == 8, "an array is found by its name");
-	tap_ok(&t, one(good, "prev_state", 4, &at, &e) == -EINVAL, "a field of another size is none");
+	tap_ok(&t, one(good, "prev_state", 4, &at, &e) == -EINVAL, "a field of another size is refused");
 	tap_ok(&t, strstr(e.msg, "'prev_state' of 4 bytes") && strstr(e.msg, "sched/sched_switch"),
 		"the message names event, field and size");
-	tap_ok(&t, one(good, "pid", 4, &at, &e) == -EINVAL, "the end of a name is not the name");
-	tap_ok(&t, one(good, "prev_com", 16, &at, &e) == -EINVAL, "nor is its beginning");
-	tap_ok(&t, one(good, "ghost", 4, &at, &e) == -EINVAL,
-		"what stands behind the print format is no field");
+	tap_ok(&t, one(good, "pid", 4, &at, &e) == -EINVAL, "the end of a field's name does not match");
+	tap_ok(&t, one(good, "prev_com", 16, &at, &e) == -EINVAL,
+		"the beginning of a field's name does not match");
+	tap_ok(&t, one(good, "ghost", 4, &at, &e) == -EINVAL, "text behind the print format is not a field");
 	tap_ok(&t,
 		one(HEAD "\tfield:__data_loc char[] comm;\toffset:8;\tsize:4;\tsigned:0;\n", "comm", 4, &at,
 			&e) == -EINVAL,
-		"a field that lies elsewhere is none");
+		"a field with __data_loc is refused");
 	tap_ok(&t,
 		one(HEAD "\tfield:int x;\toffset:99999;\tsize:4;\tsigned:1;\n", "x", 4, &at, &e) == -EINVAL,
-		"nor is one beyond any record");
+		"a field with an offset beyond any record is refused");
 	tap_ok(&t, one(HEAD "\tfield:int x;\tsize:4;\toffset:8;\n", "x", 4, &at, &e) == -EINVAL,
-		"nor one that is written in another way");
-	tap_ok(&t, one(HEAD "\tfield:int x", "x", 4, &at, &e) == -EINVAL, "nor one that is cut");
+		"a field in another format is refused");
+	tap_ok(&t, one(HEAD "\tfield:int x", "x", 4, &at, &e) == -EINVAL, "a truncated field is refused");
 	tap_ok(&t, one("", "x", 4, &at, &e) == -EINVAL && one("\n\n", "x", 4, &at, &e) == -EINVAL,
-		"nothing has no fields");
-	/* the header before them is longer on kernels for real time */
+		"empty text has no fields");
+	/* the header before the fields is longer on real-time kernels */
 	id = tracefs_fields("sched/sched_switch", real, 2, &e);
 	if (id == -EPERM || id == -EACCES)
-		tap_skip(&t, "the running kernel's sched_switch", "%s", e.msg);
+		tap_skip(&t, "the running kernel's sched_switch has prev_comm and prev_pid", "%s", e.msg);
 	else
 		tap_ok(&t, id == 0 && real[0].offset >= 8 && real[1].offset == real[0].offset + 16,
-			"the running kernel's sched_switch has them");
+			"the running kernel's sched_switch has prev_comm and prev_pid");
 	tap_ok(&t, tracefs_fields("sched/no_such", two, 2, &e) < 0,
-		"a tracepoint that is not there has none");
+		"a tracepoint that does not exist is an error");
 	of_a_user(&t);
 	return tap_done(&t);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The comparison with libdw has to notice a table that is wrong, whatever is
- * wrong in it: without arguments. Else a comparison for other tests:
+ * Without arguments it checks that the comparison with libdw notices every kind
+ * of error in a table. With an argument it is a comparison for other tests:
  *
  *	unit/unwindcmp FILE
  *
- * prints each difference, with its address, and the totals. Status 0 where
- * there is none, 1 where there is one, 2 for a file that cannot be read.
+ * prints each difference with its address, and the totals. The exit status is 0
+ * without differences, 1 with differences, and 2 if FILE cannot be read or compiled.
  */
 #include "base/tap.h"
 #include "unwind/compile.h"
@@ -37,7 +37,7 @@ static void keep_first(void *arg, uint64_t pc, const char *text)
 		snprintf(buf, 256, "%llx %s", (unsigned long long)pc, text);
 }
 
-/* Which rule is in force at PC: a number of T's. */
+/* The number of the rule at PC; 0 = no row. */
 static size_t rule_at(const struct unwindtab *t, uint64_t pc)
 {
 	const struct unwind_rule *r = unwindtab_find(t, pc, NULL, NULL);
@@ -45,7 +45,7 @@ static size_t rule_at(const struct unwindtab *t, uint64_t pc)
 	return r ? (size_t)(r - t->rules) : 0;
 }
 
-/* The table with rule I made another one. */
+/* The number of differences of the table whose rule I is replaced by OTHER; the first one in FIRST. */
 static uint64_t differences(const struct elffile *f, const struct unwindtab *v, size_t i,
 	const struct unwind_rule *other, char *first)
 {
@@ -124,10 +124,11 @@ static void test_compare(struct tap *t)
 		    "this program has a table"))
 		return;
 	n = compare(f, bytes, len, first);
-	tap_eq_str(t, first, "", "it can be compared");
-	tap_ok(t, n.rows > 100, "row by row (%llu)", (unsigned long long)n.rows);
-	tap_eq_u64(t, n.differences, 0, "and libdw agrees");
-	/* a rule that holds for the last row of the table that is one */
+	tap_eq_str(t, first, "", "the table of this program can be compared");
+	tap_ok(t, n.rows > 100, "the comparison covers more than 100 rows (%llu)",
+		(unsigned long long)n.rows);
+	tap_eq_u64(t, n.differences, 0, "libdw agrees with every row");
+	/* the rule of the last row of the table that has one */
 	for (vaddr = v.head->vaddr + v.head->n_segs * UINT64_C(0x10000) - 1;
 		(here = rule_at(&v, vaddr)) == 0;)
 		vaddr--;
@@ -136,7 +137,7 @@ static void test_compare(struct tap *t)
 	free(bytes);
 }
 
-/* Rows that are missing, and rows of nothing. */
+/* A table without rows. */
 static void test_rows(struct tap *t)
 {
 	struct unwindtab_head empty = { .magic = 0, .n_rules = 1 };
@@ -151,7 +152,7 @@ static void test_rows(struct tap *t)
 	unwindtab_seal(bytes, sizeof(bytes));
 	n = compare(f, bytes, sizeof(bytes), first);
 	tap_ok(t, n.differences > 100 && n.rows == 0,
-		"a table without rows differs in each of libdw's (%llu) %s",
+		"a table without rows differs in every row of libdw (%llu) %s",
 		(unsigned long long)n.differences, first);
 	elffile_close(f);
 }
@@ -173,13 +174,18 @@ static void test_eval(struct tap *t)
 		{ .atom = DW_OP_drop } };
 	uint64_t v = 0, sp = dwarfeval_register(&m, 7);
 
-	tap_ok(t, dwarfeval_value(&m, plt, ARRAY_LEN(plt), &v) && v == sp + 16, "the expression of a PLT");
-	tap_ok(t, dwarfeval_value(&m, sums, ARRAY_LEN(sums), &v) && v == 49, "arithmetic");
-	tap_ok(t, dwarfeval_location(&m, saved, 2, &v) && v == dwarfeval_memory(&m, 84), "a word in memory");
-	tap_ok(t, dwarfeval_location(&m, value, 2, &v) && v == 100, "a value");
-	tap_ok(t, dwarfeval_location(&m, in_reg, 1, &v) && v == dwarfeval_register(&m, 5), "a register");
-	tap_ok(t, !dwarfeval_value(&m, dry, 2, &v), "a stack that runs dry is no value");
-	tap_ok(t, !dwarfeval_value(&m, unknown, 1, &v), "nor is an operation that is not known");
+	tap_ok(t, dwarfeval_value(&m, plt, ARRAY_LEN(plt), &v) && v == sp + 16,
+		"the expression of a PLT is evaluated");
+	tap_ok(t, dwarfeval_value(&m, sums, ARRAY_LEN(sums), &v) && v == 49, "arithmetic is evaluated");
+	tap_ok(t, dwarfeval_location(&m, saved, 2, &v) && v == dwarfeval_memory(&m, 84),
+		"a location in memory is read");
+	tap_ok(t, dwarfeval_location(&m, value, 2, &v) && v == 100,
+		"a location with DW_OP_stack_value is a value");
+	tap_ok(t, dwarfeval_location(&m, in_reg, 1, &v) && v == dwarfeval_register(&m, 5),
+		"a register location is read");
+	tap_ok(t, !dwarfeval_value(&m, dry, 2, &v), "an expression whose stack underflows has no value");
+	tap_ok(t, !dwarfeval_value(&m, unknown, 1, &v),
+		"an expression with an unknown operation has no value");
 	tap_ok(t,
 		dwarfeval_register(&m, 3) != dwarfeval_register(&m, 4) &&
 			dwarfeval_memory(&m, 3) != dwarfeval_register(&m, 3),

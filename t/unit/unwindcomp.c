@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sections of call frame information written by hand, good, strange and hostile. */
+/* Compiles hand-written sections of call frame information: valid, unusual and malicious ones. */
 #include "../data/cfi/compile.h"
 #include "unwind/cfi.h"
 
@@ -11,7 +11,7 @@
 
 /* --- CIEs --- */
 
-/* A CIE of these bytes behind its identifier, and an FDE of it with an address of 8 bytes. */
+/* The table of a CIE with BODY behind its identifier, and of an FDE that points to it. */
 static struct table one_cie(const void *body, size_t n, const void *fde, size_t fde_n)
 {
 	struct buf b = { 0 };
@@ -45,50 +45,63 @@ static void test_cies(struct tap *t)
 		size_t fde_n;
 		const char *want, *name;
 	} forms[] = {
-		{ BYTES("\1\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8", "no augmentation" },
-		{ BYTES("\3\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8", "version 3" },
+		{ BYTES("\1\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8",
+			"a CIE without augmentation" },
+		{ BYTES("\3\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8", "a CIE of version 3" },
 		{ BYTES("\3\0\1\x78\x90\0" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8",
-			"version 3: the column is a LEB128" },
-		{ BYTES("\4\0\x08\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8", "version 4" },
+			"a CIE of version 3 whose return address column is a LEB128" },
+		{ BYTES("\4\0\x08\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8", "a CIE of version 4" },
 		{ BYTES("\4\0\4\0\1\x78\x10" INSNS), BYTES("\0\0\x40\0\0\1\0\0"), "rsp+8 u c-8",
-			"version 4: addresses of 4 bytes" },
-		{ BYTES("\4\0\x08\4\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL, "segment selectors" },
-		{ BYTES("\4\0\3\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL, "addresses of 3 bytes" },
-		{ BYTES("\2\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL, "version 2" },
-		{ BYTES("\1eh\0ABCDEFGH\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8", "eh" },
-		{ BYTES("\1z\0\1\x78\x10\0" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8", "z alone" },
+			"a CIE of version 4 with addresses of 4 bytes" },
+		{ BYTES("\4\0\x08\4\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL,
+			"a CIE with segment selectors" },
+		{ BYTES("\4\0\3\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL,
+			"a CIE with addresses of 3 bytes" },
+		{ BYTES("\2\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL, "a CIE of version 2" },
+		{ BYTES("\1eh\0ABCDEFGH\1\x78\x10" INSNS), BYTES(PC8 LEN8), "rsp+8 u c-8",
+			"augmentation eh" },
+		{ BYTES("\1z\0\1\x78\x10\0" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8",
+			"augmentation z alone" },
 		{ BYTES("\1zR\0\1\x78\x10\1\x1b" INSNS), BYTES("\xdf\xff\xbf\xff\0\1\0\0\0"), NULL,
-			"pcrel, to outside of the text" },
+			"a pc-relative address outside the text" },
 		{ BYTES("\1zRS\0\1\x78\x10\1\4" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8 signal",
-			"S: a signal frame" },
+			"augmentation S: a signal frame" },
 		{ BYTES("\1zPLR\0\1\x78\x10\7\3ABCD\x1b\4" INSNS), BYTES(PC8 LEN8 "\2ab"), "rsp+8 u c-8",
-			"P and L: a personality of 4 bytes, a language area" },
+			"augmentation P and L: a personality of 4 bytes, a language-specific data area" },
 		{ BYTES("\1zPLR\0\1\x78\x10\7\x9b"
 			"ABCD\x1b\4" INSNS),
-			BYTES(PC8 LEN8 "\2ab"), "rsp+8 u c-8", "P: an indirect personality" },
-		{ BYTES("\1zPR\0\1\x78\x10\2\xff\4" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8", "P: none" },
-		{ BYTES("\1zRB\0\1\x78\x10\1\4" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8", "B" },
+			BYTES(PC8 LEN8 "\2ab"), "rsp+8 u c-8", "augmentation P: an indirect personality" },
+		{ BYTES("\1zPR\0\1\x78\x10\2\xff\4" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8",
+			"augmentation P: no personality" },
+		{ BYTES("\1zRB\0\1\x78\x10\1\4" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8",
+			"augmentation B" },
 		{ BYTES("\1zRX\0\1\x78\x10\3\4ab" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8",
-			"an unknown letter is skipped by the length" },
+			"an unknown augmentation letter is skipped by the length" },
 		{ BYTES("\1zXR\0\1\x78\x10\3ab\4" INSNS), BYTES(PC8 LEN8 "\0"), NULL,
-			"one before R hides the encoding" },
+			"an unknown augmentation letter before R hides the encoding" },
 		{ BYTES("\1zR\0\1\x78\x10\1\x84" INSNS), BYTES(PC8 LEN8 "\0"), NULL, "indirect addresses" },
-		{ BYTES("\1zR\0\1\x78\x10\1\x05" INSNS), BYTES(PC8 LEN8 "\0"), NULL, "an unknown form" },
-		{ BYTES("\1zR\0\1\x78\x10\1\x64" INSNS), BYTES(PC8 LEN8 "\0"), NULL, "an unknown base" },
-		{ BYTES("\1zR\0\1\x78\x10\1\xff" INSNS), BYTES(PC8 LEN8 "\0"), NULL, "no address at all" },
+		{ BYTES("\1zR\0\1\x78\x10\1\x05" INSNS), BYTES(PC8 LEN8 "\0"), NULL,
+			"an unknown address format" },
+		{ BYTES("\1zR\0\1\x78\x10\1\x64" INSNS), BYTES(PC8 LEN8 "\0"), NULL,
+			"an unknown address base" },
+		{ BYTES("\1zR\0\1\x78\x10\1\xff" INSNS), BYTES(PC8 LEN8 "\0"), NULL,
+			"addresses that are omitted" },
 		{ BYTES("\1zR\0\1\x78\x10\1\1" INSNS), BYTES("\x80\x80\x80\2\x80\2\0"), "rsp+8 u c-8",
-			"uleb128" },
+			"addresses as uleb128" },
 		{ BYTES("\1zR\0\1\x78\x10\1\x0b" INSNS), BYTES("\0\0\x40\0\0\1\0\0\0"), "rsp+8 u c-8",
-			"sdata4" },
-		{ BYTES("\1zR\0\1\x78\x10\1\x50" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8", "aligned" },
+			"addresses as sdata4" },
+		{ BYTES("\1zR\0\1\x78\x10\1\x50" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8",
+			"aligned addresses" },
 		{ BYTES("\1zR\0\1\x78\x10\1\x34" INSNS), BYTES(PC8 LEN8 "\0"), "rsp+8 u c-8",
-			"datarel counts from 0" },
-		{ BYTES("\1q\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL, "letters without z" },
+			"datarel addresses are relative to 0" },
+		{ BYTES("\1q\0\1\x78\x10" INSNS), BYTES(PC8 LEN8), NULL, "augmentation letters without z" },
 		{ BYTES("\1zR\0\1\x78\x10\x7f\4" INSNS), BYTES(PC8 LEN8 "\0"), NULL,
 			"augmentation data longer than the entry" },
-		{ BYTES("\1zRzRzRzRzRzRzRzRzRzR"), BYTES(PC8 LEN8 "\0"), NULL, "a string without an end" },
-		{ BYTES("\1\0\1\x78\x10\x0b"), BYTES(PC8 LEN8), NULL, "instructions that make no sense" },
-		{ BYTES("\1\0\1\x78\x10\x41" INSNS), BYTES(PC8 LEN8), NULL, "instructions that advance" },
+		{ BYTES("\1zRzRzRzRzRzRzRzRzRzR"), BYTES(PC8 LEN8 "\0"), NULL,
+			"an augmentation string without an end" },
+		{ BYTES("\1\0\1\x78\x10\x0b"), BYTES(PC8 LEN8), NULL, "malformed instructions in a CIE" },
+		{ BYTES("\1\0\1\x78\x10\x41" INSNS), BYTES(PC8 LEN8), NULL,
+			"instructions in a CIE that advance the address" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
@@ -102,7 +115,7 @@ static void test_cies(struct tap *t)
 				strcmp(row_text(&tab, TEXT, buf, sizeof(buf)), "no segment") == 0 &&
 					left(&tab, UNWINDTAB_BAD_CIE) + left(&tab, UNWINDTAB_BAD_FDE) +
 						left(&tab, UNWINDTAB_OUTSIDE),
-				"%s: left out and counted", forms[i].name);
+				"%s: dropped and counted", forms[i].name);
 		}
 		free(tab.bytes);
 	}
@@ -126,15 +139,18 @@ static void test_fdes(struct tap *t)
 	image_fde(&b, cie, TEXT + 0x600, UINT64_MAX - TEXT, BYTES("\x0e\x50"), false);
 	tab = compile(&b);
 	is_row(t, &tab, TEXT + 0x1ff, "rsp+16 u c-8", "FDEs need not be sorted");
-	is_row(t, &tab, TEXT + 0x200, "rsp+32 u c-8", "one begins where another ends");
-	is_row(t, &tab, TEXT + 0x280, "none", "between two there is nothing");
-	is_row(t, &tab, TEXT + 0x300, "rsp+48 u c-8", "then comes the next");
-	is_row(t, &tab, TEXT + 0x500, "none", "one of no bytes is none");
-	is_row(t, &tab, TEXT + TEXT_BYTES - 1, "rsp+88 u c-8", "one that leaves the text holds inside");
-	tap_ok(t, unwindtab_find(&tab.view, 0, NULL, NULL) == NULL, "one at 0, left by a linker, is dropped");
-	tap_eq_u64(t, left(&tab, UNWINDTAB_OUTSIDE), 3, "what is outside the text is counted");
-	tap_eq_u64(t, left(&tab, UNWINDTAB_BAD_FDE), 1, "a range that wraps around is malformed");
-	tap_eq_u64(t, tab.view.head->n_fdes, 6, "good FDEs are counted");
+	is_row(t, &tab, TEXT + 0x200, "rsp+32 u c-8", "an FDE may begin where another ends");
+	is_row(t, &tab, TEXT + 0x280, "none", "between two FDEs there is no rule");
+	is_row(t, &tab, TEXT + 0x300, "rsp+48 u c-8", "the next FDE is found after a gap");
+	is_row(t, &tab, TEXT + 0x500, "none", "an FDE of no bytes has no rule");
+	is_row(t, &tab, TEXT + TEXT_BYTES - 1, "rsp+88 u c-8",
+		"an FDE that leaves the text is valid inside it");
+	tap_ok(t, unwindtab_find(&tab.view, 0, NULL, NULL) == NULL,
+		"an FDE at address 0, left by a linker, is dropped");
+	tap_eq_u64(t, left(&tab, UNWINDTAB_OUTSIDE), 3, "FDEs outside the text are counted");
+	tap_eq_u64(t, left(&tab, UNWINDTAB_BAD_FDE), 1,
+		"an FDE whose range wraps around is counted as malformed");
+	tap_eq_u64(t, tab.view.head->n_fdes, 6, "valid FDEs are counted");
 	free(tab.bytes);
 	buf_free(&b);
 }
@@ -151,12 +167,13 @@ static void test_overlap(struct tap *t)
 	image_fde(&b, cie, TEXT + 0x200, 0x20, BYTES("\x0e\x30"), false);
 	image_fde(&b, cie, TEXT + 0x200, 0x08, BYTES("\x0e\x38"), false);
 	tab = compile(&b);
-	is_row(t, &tab, TEXT + 0x3f, "rsp+24 u c-8", "an FDE holds up to where another begins inside it");
-	is_row(t, &tab, TEXT + 0x40, "rsp+32 u c-8", "then that one holds");
-	is_row(t, &tab, TEXT + 0x60, "none", "and behind it neither, as in a search by .eh_frame_hdr");
-	is_row(t, &tab, TEXT + 0x200, "rsp+48 u c-8", "of those that begin together the longest holds");
-	is_row(t, &tab, TEXT + 0x21f, "rsp+48 u c-8", "to its end");
-	tap_eq_u64(t, left(&tab, UNWINDTAB_OVERLAP), 3, "they are counted");
+	is_row(t, &tab, TEXT + 0x3f, "rsp+24 u c-8", "an FDE is valid up to where another begins inside it");
+	is_row(t, &tab, TEXT + 0x40, "rsp+32 u c-8", "the inner FDE is valid from its own address on");
+	is_row(t, &tab, TEXT + 0x60, "none",
+		"behind the inner FDE neither is valid, as in a search by .eh_frame_hdr");
+	is_row(t, &tab, TEXT + 0x200, "rsp+48 u c-8", "of FDEs that begin together the longest is valid");
+	is_row(t, &tab, TEXT + 0x21f, "rsp+48 u c-8", "the longest of them is valid to its end");
+	tap_eq_u64(t, left(&tab, UNWINDTAB_OVERLAP), 3, "overlapping FDEs are counted");
 	free(tab.bytes);
 	buf_free(&b);
 }
@@ -168,24 +185,25 @@ static void test_cie_pointers(struct tap *t)
 	size_t cie = image_cie(&b, false);
 	struct table tab;
 
-	image_fde(&b, b.len + 4, TEXT, 0x10, BYTES(""), false); /* the pointer itself: that is a CIE's mark */
-	image_fde(&b, b.len, TEXT + 0x10, 0x10, BYTES(""), false); /* itself */
+	image_fde(&b, b.len + 4, TEXT, 0x10, BYTES(""), false); /* the pointer's own place: 0 marks a CIE */
+	image_fde(&b, b.len, TEXT + 0x10, 0x10, BYTES(""), false); /* the FDE itself */
 	image_fde(&b, cie + 4, TEXT + 0x20, 0x10, BYTES(""), false); /* into a CIE */
 	image_fde(&b, 0x7ffffff0, TEXT + 0x30, 0x10, BYTES(""), false); /* behind the section */
 	image_fde(&b, (size_t)-16, TEXT + 0x40, 0x10, BYTES(""), false); /* before it */
 	tab = compile(&b);
 	tap_ok(t, tab.rc == 0 && tab.view.head->n_cies == 1 && tab.view.head->n_segs == 0,
-		"CIEs are entries of their own");
+		"FDEs with bad CIE pointers leave an empty table with one CIE");
 	tap_eq_u64(t, left(&tab, UNWINDTAB_BAD_FDE) + left(&tab, UNWINDTAB_BAD_CIE), 5,
-		"a pointer to itself, into a CIE, behind and before the section: left out and counted");
+		"bad CIE pointers (self, into a CIE, outside the section) are dropped and counted");
 	free(tab.bytes);
 
 	image_fde(&d, 0x20, TEXT, 0x10, BYTES("\x0e\x10"), true); /* it takes 0x20 bytes */
 	image_cie(&d, true);
-	image_fde(&d, d.len + 0x20, TEXT + 0x10, 0x10, BYTES("\x0e\x10"), true); /* there is nothing */
+	image_fde(&d, d.len + 0x20, TEXT + 0x10, 0x10, BYTES("\x0e\x10"), true); /* the section's end */
 	tab = compile_as(&d, &o);
-	is_row(t, &tab, TEXT, "rsp+16 u c-8", "in .debug_frame a CIE may stand behind its FDE");
-	tap_eq_u64(t, left(&tab, UNWINDTAB_BAD_FDE), 1, "but not where the section ends");
+	is_row(t, &tab, TEXT, "rsp+16 u c-8", "in .debug_frame a CIE may follow its FDE");
+	tap_eq_u64(
+		t, left(&tab, UNWINDTAB_BAD_FDE), 1, "a CIE pointer to the end of .debug_frame is malformed");
 	free(tab.bytes);
 	buf_free(&b);
 	buf_free(&d);
@@ -203,17 +221,19 @@ static void test_sections(struct tap *t)
 	image_fde(&d, 0, TEXT + 0x300, 0x100, BYTES("\x0e\x28"), true);
 	tab = compile_as(&d, &o);
 	is_row(t, &tab, TEXT + 0x80, "rsp+32 u c-8", ".debug_frame is read");
-	tap_eq_u64(t, tab.rc ? 9 : tab.view.head->section, UNWINDTAB_DEBUG_FRAME, "and named");
+	tap_eq_u64(t, tab.rc ? 9 : tab.view.head->section, UNWINDTAB_DEBUG_FRAME,
+		"the table names .debug_frame");
 	free(tab.bytes);
 
 	image_fde(&b, image_cie(&b, false), TEXT, 0x100, BYTES("\x0e\x10"), false);
 	o = (struct image_opts){ .second = &d };
 	tab = compile_as(&b, &o);
 	is_row(t, &tab, TEXT + 0xff, "rsp+16 u c-8",
-		"where both sections speak of an address .eh_frame holds");
-	is_row(t, &tab, TEXT + 0x100, "none", "an FDE of .debug_frame that begins inside is left out");
-	is_row(t, &tab, TEXT + 0x300, "rsp+40 u c-8", "the others are taken");
-	tap_eq_u64(t, tab.rc ? 9 : tab.view.head->section, UNWINDTAB_BOTH, "and both are named");
+		"where both sections cover an address .eh_frame is used");
+	is_row(t, &tab, TEXT + 0x100, "none",
+		"an FDE of .debug_frame that begins inside one of .eh_frame is dropped");
+	is_row(t, &tab, TEXT + 0x300, "rsp+40 u c-8", "other FDEs of .debug_frame are used");
+	tap_eq_u64(t, tab.rc ? 9 : tab.view.head->section, UNWINDTAB_BOTH, "the table names both sections");
 	free(tab.bytes);
 
 	o = (struct image_opts){ .no_sections = true };
@@ -224,19 +244,20 @@ static void test_sections(struct tap *t)
 	buf_fixed(&b, 0, 4);
 	image_fde(&b, 0, TEXT + 0x200, 0x100, BYTES("\x0e\x28"), false);
 	tab = compile_as(&b, &o);
-	is_row(t, &tab, TEXT + 0x200, "none", "then a length of 0 ends it");
+	is_row(t, &tab, TEXT + 0x200, "none", "without section headers a length of 0 ends .eh_frame");
 	free(tab.bytes);
 	tab = compile(&b);
-	is_row(t, &tab, TEXT + 0x200, "rsp+40 u c-8", "in a section what follows counts too");
+	is_row(t, &tab, TEXT + 0x200, "rsp+40 u c-8",
+		"with section headers FDEs behind a length of 0 are read");
 	free(tab.bytes);
 
 	o = (struct image_opts){ .name = ".text" };
 	tab = compile_as(&b, &o);
 	tap_ok(t, tab.rc == 0 && tab.view.head->n_segs == 0,
-		"a file without such sections: a table of nothing");
+		"a file without such sections has an empty table");
 	free(tab.bytes);
 	tab = compile(&none);
-	tap_ok(t, tab.rc == 0 && tab.view.head->n_segs == 0, "an empty section too");
+	tap_ok(t, tab.rc == 0 && tab.view.head->n_segs == 0, "an empty section gives an empty table");
 	free(tab.bytes);
 	buf_free(&b);
 	buf_free(&d);
@@ -259,7 +280,7 @@ static void test_64bit(struct tap *t)
 	buf_fixed(&b, 0x100, 8);
 	buf_put(&b, BYTES("\x0e\x10"));
 	tab = compile_as(&b, &o);
-	is_row(t, &tab, TEXT, "rsp+16 u c-8", "entries of the 64-bit form are read");
+	is_row(t, &tab, TEXT, "rsp+16 u c-8", "entries of the 64-bit format are read");
 	free(tab.bytes);
 	buf_free(&b);
 }
@@ -279,7 +300,8 @@ static void test_lengths(struct tap *t)
 		buf_fixed(&b, 0, 8);
 		tab = compile(&b);
 		tap_ok(t, left(&tab, UNWINDTAB_BAD_FDE) == 1 && tab.view.head->n_fdes == 1,
-			"a length of 0x%x leads outside: the rest is left out, what came before stands",
+			"a length of 0x%x exceeds the section: the rest is dropped, entries before it are "
+			"kept",
 			lengths[i]);
 		free(tab.bytes);
 		buf_free(&b);
@@ -294,23 +316,24 @@ static void test_machines(struct tap *t)
 
 	image_fde(&b, image_cie(&b, false), TEXT, 0x100, BYTES("\x0e\x10"), false);
 	tab = compile_as(&b, &o);
-	tap_ok(t, tab.rc == -EOPNOTSUPP && strstr(tab.e.msg, "another machine"), "another machine: %s",
-		tab.e.msg);
+	tap_ok(t, tab.rc == -EOPNOTSUPP && strstr(tab.e.msg, "another machine"),
+		"a file for another machine is refused: %s", tab.e.msg);
 	o = (struct image_opts){ .type = ET_REL };
 	tab = compile_as(&b, &o);
-	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "not linked"), "an object file: %s", tab.e.msg);
+	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "not linked"), "an object file is refused: %s",
+		tab.e.msg);
 	o = (struct image_opts){ .flags = SHF_COMPRESSED };
 	tab = compile_as(&b, &o);
-	tap_ok(t, tab.rc == -EOPNOTSUPP && strstr(tab.e.msg, "compressed"), "an unknown compression: %s",
-		tab.e.msg);
+	tap_ok(t, tab.rc == -EOPNOTSUPP && strstr(tab.e.msg, "compressed"),
+		"an unknown compression is refused: %s", tab.e.msg);
 	o = (struct image_opts){ .name = ".zeh_frame" };
 	tab = compile_as(&b, &o);
-	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "not compressed"), "a compression in name only: %s",
-		tab.e.msg);
+	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "not compressed"),
+		"a section with a compressed name and no compressed data is refused: %s", tab.e.msg);
 	buf_free(&b);
 }
 
-/* A stream that claims more than it can hold. */
+/* Compressed sections that claim a size that they cannot have. */
 static void test_bombs(struct tap *t)
 {
 	struct image_opts o = { .flags = SHF_COMPRESSED };
@@ -323,19 +346,20 @@ static void test_bombs(struct tap *t)
 	buf_fixed(&b, 1, 8);
 	buf_fixed(&b, 0x9c78, 8);
 	tab = compile_as(&b, &o);
-	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "claims"), "more than deflate can reach: %s",
-		tab.e.msg);
+	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "claims"),
+		"a size that deflate cannot reach is refused: %s", tab.e.msg);
 	memset(b.p + 8, 0xff, 8);
 	tab = compile_as(&b, &o);
-	tap_ok(t, tab.rc == -E2BIG, "more than is read at all: %s", tab.e.msg);
+	tap_ok(t, tab.rc == -E2BIG, "a size beyond the limit of sections is refused: %s", tab.e.msg);
 	b.p[8] = 100;
 	memset(b.p + 9, 0, 7);
 	tab = compile_as(&b, &o);
-	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "uncompressed"), "a broken stream: %s", tab.e.msg);
+	tap_ok(t, tab.rc == -EINVAL && strstr(tab.e.msg, "uncompressed"),
+		"a damaged compressed stream is refused: %s", tab.e.msg);
 	buf_free(&b);
 }
 
-/* --- everything else that a file can do --- */
+/* --- malicious and damaged sections --- */
 
 static void rule_bomb(struct tap *t)
 {
@@ -352,15 +376,16 @@ static void rule_bomb(struct tap *t)
 	tap_ok(t,
 		tab.rc == 0 && tab.view.head->n_rules == UNWINDTAB_RULES_MAX &&
 			left(&tab, UNWINDTAB_TOO_MANY),
-		"more rules than a table holds: the rest is unsupported and counted");
-	is_row(t, &tab, TEXT + 400, "rsp+792 u c-8", "the rows before are right");
-	is_row(t, &tab, TEXT + 4 * UNWINDTAB_RULES_MAX, "unsupported", "those behind claim nothing");
+		"rules beyond the limit of a table are unsupported and counted");
+	is_row(t, &tab, TEXT + 400, "rsp+792 u c-8", "rows before the limit of rules are right");
+	is_row(t, &tab, TEXT + 4 * UNWINDTAB_RULES_MAX, "unsupported",
+		"rows beyond the limit of rules are unsupported");
 	free(tab.bytes);
 	buf_free(&b);
 	buf_free(&insns);
 }
 
-/* Functions with a bit of everything. */
+/* Functions that together use every kind of instruction. */
 static struct buf everything(void)
 {
 	static const struct {
@@ -397,7 +422,7 @@ static void test_damage(struct tap *t)
 		refused += tab.rc != 0;
 		free(tab.bytes);
 	}
-	tap_eq_u64(t, refused, 0, "a section cut anywhere gives a good table of what is left");
+	tap_eq_u64(t, refused, 0, "a section cut at any place gives a valid table of the rest");
 	for (size_t i = 0; i < b.len; i++) {
 		for (unsigned int bit = 0; bit < 8; bit++) {
 			struct table tab;
@@ -409,11 +434,11 @@ static void test_damage(struct tap *t)
 			b.p[i] ^= (uint8_t)(1U << bit);
 		}
 	}
-	tap_eq_u64(t, refused, 0, "one with any bit changed gives a good table");
+	tap_eq_u64(t, refused, 0, "a section with any bit changed gives a valid table or E2BIG");
 	buf_free(&b);
 }
 
-/* The rows of a section, read where it lies. */
+/* The number of rows of the section of N bytes at P, read in place. */
 static size_t rows_in_place(const uint8_t *p, size_t n)
 {
 	const struct cfi_section s = { .p = p, .len = n, .vaddr = FRAME, .eh = true };
@@ -439,7 +464,7 @@ static size_t rows_in_place(const uint8_t *p, size_t n)
 	return rows;
 }
 
-/* A byte read behind the section's end would end this program. */
+/* Sections that end at an unmapped page: reading a byte behind one would kill this program. */
 static void test_hole(struct tap *t)
 {
 	const struct buf b = everything();
@@ -455,7 +480,7 @@ static void test_hole(struct tap *t)
 
 		memcpy(at, b.p, n);
 		most = MAX(most, rows_in_place(at, n));
-		/* the entry that is cut made to end with the bytes */
+		/* shorten the cut entry so that it ends with the bytes */
 		for (size_t i = 0; i + 4 <= n; i += len + 4) {
 			memcpy(&len, at + i, 4);
 			if (len > n - i - 4)
@@ -465,7 +490,7 @@ static void test_hole(struct tap *t)
 		rows_in_place(at, n);
 	}
 	munmap(p, room + 4096);
-	tap_ok(t, most > 20, "nothing behind a section is read, wherever it ends (%zu rows)", most);
+	tap_ok(t, most > 20, "no byte behind a section is read, at whatever place it ends (%zu rows)", most);
 	free(b.p);
 }
 
@@ -518,7 +543,7 @@ static void test_corpus(struct tap *t, const char *dir)
 	}
 	if (d)
 		closedir(d);
-	tap_ok(t, n > 0 && bad == 0, "what the fuzzer found worth keeping gives good tables (%zu inputs)", n);
+	tap_ok(t, n > 0 && bad == 0, "the fuzzer's kept inputs give valid tables (%zu inputs)", n);
 }
 
 int main(void)

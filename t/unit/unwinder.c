@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Processes of this test's own, and what the kernel's maps then have of them:
- * against /proc/PID/maps.
+ * Compares the mappings in the kernel's maps with /proc/PID/maps, for child
+ * processes and for this process.
  */
 #include "base/tap.h"
 #include "../lib/elf-made.h"
@@ -12,8 +12,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define FILLERS 40 /* files whose tables fill more than a megabyte, */
-#define FILLER_ROWS 6000 /* each one less than what mappings lack beside them */
+#define FILLERS 40 /* files whose tables together fill more than a megabyte */
+#define FILLER_ROWS 6000 /* of each file: its table is smaller than what the mappings of test_room() lack */
 
 static char top[64];
 
@@ -56,7 +56,7 @@ static void end(uint32_t pid)
 	waitpid((pid_t)pid, NULL, 0);
 }
 
-/* As BPF tells of an image; what identifies it is not looked at here. */
+/* Report an image as BPF does, with a made-up identity, and read its mappings. */
 static void image(struct unwinder *u, uint32_t pid, uint64_t start, uint32_t exec_id)
 {
 	unwinder_image(
@@ -76,7 +76,7 @@ static void event(struct unwinder *u, uint32_t type, uint32_t pid, uint32_t pare
 		unwinder_event(u, &ev);
 }
 
-/* What BPF finds for PID; false where it finds nothing. */
+/* What BPF finds for PID; false if it finds nothing. */
 static bool look(const struct unwinder *u, uint32_t pid, struct unwind_proc *ret)
 {
 	struct unwindspace_fds fds;
@@ -85,8 +85,7 @@ static bool look(const struct unwinder *u, uint32_t pid, struct unwind_proc *ret
 	return bpf_map_lookup_elem(fds.procs, &pid, ret) == 0;
 }
 
-/* The mappings of P, from the kernel's copy of their chunk; NULL where there is none. Valid until the next
- * call. */
+/* The mappings of P, read from their chunk in the kernel, valid until the next call; NULL = none. */
 static const struct unwind_map *mappings(const struct unwinder *u, const struct unwind_proc *p)
 {
 	static uint64_t chunk[UNWIND_CHUNK_BYTES / 8];
@@ -126,7 +125,7 @@ static int compare(void *ctx, const struct procmap *m)
 	return 0;
 }
 
-/* Are the mappings that BPF has of PID those that /proc tells? *TABLES: how many have a table. */
+/* Are the mappings that BPF has of PID the same as in /proc? *TABLES: how many have a table. */
 static bool right(const struct unwinder *u, uint32_t pid, uint32_t *tables)
 {
 	struct unwind_proc p;
@@ -150,22 +149,24 @@ static void test_image(struct tap *t)
 	struct unwind_proc p, before;
 
 	unwinder_prepare(u, pid);
-	tap_ok(t, !look(u, pid, &p), "nothing is reported a process whose identity is not known");
+	tap_ok(t, !look(u, pid, &p), "BPF gets no mappings of a process whose identity is not known");
 	image(u, pid, 77, 3);
 	tap_ok(t, look(u, pid, &p) && p.start_boot_ns == 77 && p.exec_id == 3,
-		"an image is reported under its own identity");
-	tap_ok(t, right(u, pid, &tables) && tables >= 3, "its mappings are those of /proc, with tables");
+		"a reported image is stored under its own identity");
+	tap_ok(t, right(u, pid, &tables) && tables >= 3,
+		"the mappings of an image match /proc, and some have tables");
 	image(u, pid, 77, 3);
 	before = p;
-	tap_ok(t, look(u, pid, &p) && p.serial == before.serial, "told again it is not read again");
+	tap_ok(t, look(u, pid, &p) && p.serial == before.serial,
+		"an image that is reported again is not read again");
 	image(u, pid, 77, 4);
 	tap_ok(t, look(u, pid, &p) && p.exec_id == 4 && right(u, pid, NULL),
-		"after an exec it is another one");
-	tap_eq_u64(t, stats(u).procs, 1, "one process");
+		"after an exec a process has a new image");
+	tap_eq_u64(t, stats(u).procs, 1, "a process with several images is counted once");
 	end(pid);
 	event(u, PROCEVENT_EXIT, pid, 0);
 	unwinder_quiet(u);
-	tap_ok(t, !look(u, pid, &p) && stats(u).procs == 0, "it goes when it has ended");
+	tap_ok(t, !look(u, pid, &p) && stats(u).procs == 0, "a process that has ended is dropped");
 	image(u, pid, 78, 1);
 	tap_ok(t, !look(u, pid, &p), "an image that is gone has no mappings");
 	unwinder_close(u);
@@ -191,20 +192,21 @@ static void test_sharing(struct tap *t)
 	tap_ok(t, stats(u).tables.space.tables == tables && stats(u).tables.files == files,
 		"twenty processes of one program share its tables");
 	tap_ok(t, each < 4096 && stats(u).tables.space.bytes_used == used + 19 * each,
-		"what each adds is its mappings");
+		"each further process only adds memory for its mappings");
 	for (int i = 1; i < 20; i++) {
 		end(pids[i]);
 		event(u, PROCEVENT_EXIT, pids[i], 0);
 	}
 	for (int i = 0; i < 3; i++)
 		unwinder_quiet(u);
-	tap_eq_u64(t, stats(u).tables.space.bytes_used, used, "and is free when they have ended");
-	tap_ok(t, right(u, pids[0], NULL), "the first one is as it was");
+	tap_eq_u64(t, stats(u).tables.space.bytes_used, used,
+		"the memory for mappings is free when the processes have ended");
+	tap_ok(t, right(u, pids[0], NULL), "the remaining process still has its mappings");
 	end(pids[0]);
 	unwinder_close(u);
 }
 
-/* BPF gives a child its parent's mappings: so does this. */
+/* Give a child its parent's mappings, as BPF does. */
 static void as_bpf(const struct unwinder *u, uint32_t parent, uint32_t pid)
 {
 	struct unwindspace_fds fds;
@@ -231,18 +233,18 @@ static void test_forks(struct tap *t)
 	tap_ok(t,
 		look(u, forked, &q) && look(u, parent, &p) && q.start_boot_ns == 99 && q.chunk == p.chunk &&
 			q.grain == p.grain && stats(u).tables.space.bytes_used == used,
-		"a forked child has its parent's mappings, and no others");
+		"a forked child shares its parent's mappings and adds no memory");
 	end(parent);
 	event(u, PROCEVENT_EXIT, parent, 0);
 	for (int i = 0; i < 3; i++)
 		unwinder_quiet(u);
 	tap_ok(t, !look(u, parent, &p) && right(u, forked, NULL) && stats(u).tables.space.bytes_used == used,
-		"it keeps them when the parent ends");
+		"a forked child keeps the mappings when its parent ends");
 	as_bpf(u, forked, orphan);
 	unwinder_distrust(u);
 	unwinder_service(u, 0);
 	tap_ok(t, !look(u, orphan, &p) && right(u, forked, NULL),
-		"when events were lost, what nobody holds goes and all others stay");
+		"when events were lost, unknown processes are dropped and the others stay");
 	end(forked);
 	end(orphan);
 	unwinder_close(u);
@@ -261,17 +263,18 @@ static void test_mapped(struct tap *t)
 	snprintf(path, sizeof(path), "%s/lib", top);
 	if (!elf_write(path, 1000) || !elf_map(path, NULL, &m))
 		abort();
-	tap_ok(t, !right(u, self, NULL), "a new mapping is not there by itself");
+	tap_ok(t, !right(u, self, NULL), "a new mapping is missing until it is reported");
 	event(u, PROCEVENT_MMAP, self, 0);
 	usleep(20000);
 	for (int i = 0; i < 10; i++)
 		unwinder_service(u, 1000);
-	tap_ok(t, right(u, self, &after) && after == before + 1, "but when it was reported");
+	tap_ok(t, right(u, self, &after) && after == before + 1,
+		"a reported mapping is read and has a table");
 	munmap((void *)(uintptr_t)m.start, 4096);
 	unwinder_close(u);
 }
 
-/* Executable mappings of one page, none of which can be merged with another. */
+/* Make N executable mappings of one page, none of which can be merged with another. */
 static char *many_maps(const char *path, uint32_t n)
 {
 	char *p = mmap(NULL, (size_t)n * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -299,18 +302,19 @@ static void test_many(struct tap *t)
 		abort();
 	many = many_maps(path, 9000);
 	image(u, self, 1, 1);
-	tap_ok(t, look(u, self, &p) && p.maps == UNWIND_MAPS_MAX, "of 9,000 mappings 8,192 are there");
+	tap_ok(t, look(u, self, &p) && p.maps == UNWIND_MAPS_MAX, "of 9,000 mappings 8,192 are stored");
 	procmaps_each(self, compare, &a, NULL);
-	tap_eq_u64(t, stats(u).maps_cut, a.n - UNWIND_MAPS_MAX, "the others are counted");
+	tap_eq_u64(t, stats(u).maps_cut, a.n - UNWIND_MAPS_MAX, "mappings beyond the limit are counted");
 	unwinder_distrust(u);
 	usleep(200000);
 	unwinder_service(u, 0);
-	tap_eq_u64(t, stats(u).maps_cut, a.n - UNWIND_MAPS_MAX, "once, however often they are read");
+	tap_eq_u64(t, stats(u).maps_cut, a.n - UNWIND_MAPS_MAX,
+		"mappings beyond the limit are counted once, even if read again");
 	munmap(many, (size_t)9000 * 8192);
 	unwinder_close(u);
 }
 
-/* Tables fill the memory: mappings make room for themselves. */
+/* Tables fill the memory and are dropped to make room for mappings. */
 static void test_room(struct tap *t)
 {
 	struct unwinder *u = open_unwinder(1 << 20);
@@ -334,14 +338,14 @@ static void test_room(struct tap *t)
 	image(u, self, 1, 1);
 	tap_ok(t, !look(u, self, &p) && stats(u).maps_cut >= 6000,
 		"6,000 mappings find no room in a megabyte that tables fill");
-	/* tables of a process that has ended are nobody's at once */
+	/* tables of a process that has ended have no users at once */
 	for (int i = 0; i < 30 && !right(u, self, NULL); i++) {
 		unwinder_quiet(u);
 		usleep(500000);
 		unwinder_service(u, 0);
 	}
-	tap_ok(t, right(u, self, NULL), "tables make room for them");
-	tap_ok(t, stats(u).tables.dropped > dropped, "which is counted");
+	tap_ok(t, right(u, self, NULL), "tables are dropped until the mappings have room");
+	tap_ok(t, stats(u).tables.dropped > dropped, "tables dropped for mappings are counted");
 	munmap(many, (size_t)6000 * 8192);
 	unwinder_close(u);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tables and mappings come and go at random beside a model of them. What
- * lives, and what was removed less than two quiet periods ago, must be in the
- * kernel's sight, every row of it with its rule.
+ * Adds and removes tables and mappings at random, and keeps a model of them.
+ * The kernel must see every row, with its rule, of all that is present or was
+ * removed less than two quiet periods ago.
  */
 #include "base/tap.h"
 #include "../lib/unwind-made.h"
@@ -20,7 +20,7 @@ struct thing {
 	enum kind kind;
 	struct made *table;
 	struct unwindspace_maps maps;
-	uint64_t mark; /* in every mapping */
+	uint64_t mark; /* identifies its mappings */
 	bool leaving;
 	int quiets; /* since it was removed */
 };
@@ -31,7 +31,7 @@ struct soak {
 	uint32_t added, refused, wrong, looks, looked_at;
 };
 
-/* From a library of a few functions to one that takes three chunks. */
+/* A random table, from the size of a few functions up to three chunks. */
 static struct made *some_table(void)
 {
 	static const uint32_t most[] = { 3, 30, 200 };
@@ -152,9 +152,10 @@ static void test_random(struct tap *t, struct soak *k)
 		if (i % LOOK_EVERY == 0)
 			look_at_all(k);
 	}
-	tap_eq_u64(t, k->wrong, 0, "whatever comes and goes, BPF sees what it may use, row by row");
+	tap_eq_u64(
+		t, k->wrong, 0, "BPF sees every row that it may use while tables and mappings come and go");
 	if (!tap_ok(t, k->added > 500 && k->refused > 50 && k->looked_at > 1000,
-		    "the space was full at times, and at times not"))
+		    "the space was full at times and had room at others"))
 		tap_diag("added %u, refused %u, looked at %u", k->added, k->refused, k->looked_at);
 	for (struct thing *th = k->things; th < k->things + THINGS; th++)
 		if (th->kind != NONE && !th->leaving)
@@ -162,12 +163,13 @@ static void test_random(struct tap *t, struct soak *k)
 	quiet(k);
 	quiet(k);
 	unwindspace_stats(k->s, &st);
-	tap_eq_u64(t, st.bytes_used + st.rules + st.rows + st.tables, 0, "when all is gone nothing is used");
+	tap_eq_u64(t, st.bytes_used + st.rules + st.rows + st.tables, 0,
+		"when everything is removed no memory is used");
 	tap_ok(t, st.bytes <= (uint64_t)SPACE_CHUNKS * (UNWIND_CHUNK_BYTES + 4096) + (2 << 20),
-		"and the kernel never held more than the bound and the arrays");
+		"the kernel's memory stays within the limit plus the arrays");
 }
 
-/* The space is empty: a set of tables goes in, in another order each time, in part beside strangers. */
+/* Fill the empty space with the same tables again and again, in another order each time. */
 static void test_again(struct tap *t, struct soak *k)
 {
 	struct made *set[60];
@@ -180,7 +182,7 @@ static void test_again(struct tap *t, struct soak *k)
 			total += UNWIND_SEG_BYTES(set[n]->segs[i].rows) + UNWIND_GRAIN;
 		n++;
 	}
-	/* the last one may have gone beyond what leaves the slack */
+	/* the last one may have exceeded the total that leaves four chunks free */
 	unmake(set[--n]);
 	for (int round = 0; round < 30; round++) {
 		for (uint32_t i = n - 1; i > 0; i--) {
@@ -198,12 +200,12 @@ static void test_again(struct tap *t, struct soak *k)
 		quiet(k);
 	}
 	tap_ok(t, n > 3 && failed == 0,
-		"a set of tables that fits with a little room to spare fits every time");
+		"a set of tables that fits with a little free space fits in every order");
 	while (n--)
 		unmake(set[n]);
 }
 
-/* Thousands of processes, most with mappings of their own, some after a fork with their parent's. */
+/* Thousands of processes; each group of five shares its mappings, as after a fork. */
 static void test_processes(struct tap *t)
 {
 	const struct unwindspace_opts opts = { .bytes = 40 * UNWIND_CHUNK_BYTES, .segs = 8, .procs = 5000 };
@@ -239,7 +241,7 @@ static void test_processes(struct tap *t)
 			m = (const void *)look(&v, p.chunk, p.grain);
 		wrong += !m || p.start_boot_ns != i || m[p.maps - 1].start != i - i % 5;
 	}
-	tap_eq_u64(t, wrong, 0, "5,000 processes each have their own mappings, or those they share");
+	tap_eq_u64(t, wrong, 0, "each of 5,000 processes has its mappings");
 	sight_close(&v);
 	unwindspace_close(s);
 }

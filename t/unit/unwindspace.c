@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tables made by hand go into the maps; what is there is read back through the
- * kernel, as BPF would see it, and compared row by row.
+ * Puts hand-made tables into the maps, reads them back through the kernel, as
+ * BPF would see them, and compares them row by row.
  */
 #include "base/tap.h"
 #include "../lib/unwind-made.h"
@@ -38,19 +38,19 @@ static void test_table(struct tap *t)
 	struct err e;
 
 	tap_eq_u64(t, (uint64_t)-add(s, a, &e), 0, "a table is added");
-	tap_ok(t, a->number > 0 && a->number < UNWIND_TABLES_MAX, "its number is not 0");
-	tap_ok(t, unwindspace_used_ns(s, a->number) > 0, "it counts as used when it is added");
-	tap_eq_u64(t, (uint64_t)-add(s, b, &e), 0, "and another one");
+	tap_ok(t, a->number > 0 && a->number < UNWIND_TABLES_MAX, "a table has a valid number other than 0");
+	tap_ok(t, unwindspace_used_ns(s, a->number) > 0, "adding a table counts as a use");
+	tap_eq_u64(t, (uint64_t)-add(s, b, &e), 0, "a second table is added");
 	tap_ok(t, b->number != a->number && (b->seg >= a->seg + 20 || b->seg + 3 <= a->seg),
-		"their numbers and segments are apart");
-	tap_eq_u64(t, (uint64_t)-unwindspace_commit(s, &e), 0, "commit");
+		"the two tables have distinct numbers and segments");
+	tap_eq_u64(t, (uint64_t)-unwindspace_commit(s, &e), 0, "added tables are committed");
 	tap_ok(t, seen_once(s, a) && seen_once(s, b), "BPF sees every row of both with its rule");
-	tap_eq_u64(t, stats(s).rules, 329, "rules that both have are kept once");
+	tap_eq_u64(t, stats(s).rules, 329, "rules that both tables have are stored once");
 	tap_eq_u64(t, stats(s).rows, a->head.n_rows + b->head.n_rows, "rows are counted");
 	tap_eq_u64(t, stats(s).tables, 2, "tables are counted");
 }
 
-/* The table of this program, as the compiler makes it. */
+/* The table of this program, made by the compiler. */
 static struct made *own_table(void)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -82,7 +82,7 @@ static void test_own(struct tap *t)
 	tap_ok(t,
 		own && add(s, other, NULL) == 0 && add(s, own, NULL) == 0 &&
 			unwindspace_commit(s, NULL) == 0 && seen_once(s, own),
-		"which is there for BPF, row by row");
+		"BPF sees every row of this program's table");
 }
 
 static void test_quiet(struct tap *t)
@@ -90,26 +90,28 @@ static void test_quiet(struct tap *t)
 	_cleanup_space_ struct unwindspace *s = space(CHUNKS(4), 64);
 	_cleanup_made_ struct made *a = make(3, 60000, false, 200, 0), *b = make(3, 60000, false, 200, 1000);
 
-	tap_ok(t, add(s, a, NULL) == 0 && unwindspace_commit(s, NULL) == 0, "a table that fills the space");
+	tap_ok(t, add(s, a, NULL) == 0 && unwindspace_commit(s, NULL) == 0,
+		"a table that fills the space is added");
 	unwindspace_remove(s, a->number);
-	tap_eq_u64(t, stats(s).tables + stats(s).rows, 0, "removed, it is no longer counted");
-	tap_ok(t, add(s, b, NULL) == -ENOSPC, "but its memory is not used again");
+	tap_eq_u64(t, stats(s).tables + stats(s).rows, 0, "a removed table is no longer counted");
+	tap_ok(t, add(s, b, NULL) == -ENOSPC, "the memory of a removed table is not reused at once");
 	unwindspace_quiet(s);
-	tap_ok(t, add(s, b, NULL) == -ENOSPC, "nor after one quiet period");
-	tap_ok(t, seen_once(s, a), "until when BPF sees all of it");
+	tap_ok(t, add(s, b, NULL) == -ENOSPC,
+		"the memory of a removed table is not reused after one quiet period");
+	tap_ok(t, seen_once(s, a), "BPF sees all of a removed table until its memory is free");
 	unwindspace_quiet(s);
-	tap_ok(t, !seen_once(s, a), "after the second one it is gone");
+	tap_ok(t, !seen_once(s, a), "after two quiet periods a removed table is gone");
 	tap_ok(t, add(s, b, NULL) == 0 && unwindspace_commit(s, NULL) == 0 && seen_once(s, b),
-		"and another has its place");
+		"another table can take the memory of a removed one");
 	unwindspace_remove(s, UNWIND_TABLES_MAX + b->number);
-	tap_eq_u64(t, stats(s).tables, 1, "a number beyond all tables names none");
+	tap_eq_u64(t, stats(s).tables, 1, "removing a number beyond all tables changes nothing");
 	unwindspace_remove(s, b->number);
 	unwindspace_remove(s, b->number);
 	unwindspace_remove(s, UNWIND_TABLES_MAX - 1);
 	unwindspace_quiet(s);
 	unwindspace_quiet(s);
 	tap_eq_u64(t, stats(s).bytes_used + stats(s).rules, 0,
-		"what is removed twice, or was never there, does no harm");
+		"removing a table twice, or one that never existed, changes nothing");
 }
 
 static bool unchanged(const struct unwindspace_stats *a, const struct unwindspace_stats *b)
@@ -118,7 +120,7 @@ static bool unchanged(const struct unwindspace_stats *a, const struct unwindspac
 	       a->rules == b->rules;
 }
 
-/* Adding TAB fails with CODE and a message that has WORD, and nothing is different then. */
+/* Adding M fails with CODE and a message that contains WORD, and changes nothing. */
 static void refused(
 	struct tap *t, struct unwindspace *s, struct made *m, int code, const char *word, const char *name)
 {
@@ -143,18 +145,21 @@ static void test_refusals(struct tap *t)
 
 	none->head.n_segs = 0;
 	wrong->segs[0].rows = UNWIND_ROWS_MAX + 1;
-	refused(t, s, none, -EINVAL, "no segments", "a table of no segments is refused");
-	refused(t, s, wrong, -EINVAL, "65536 rows", "and one of segments that are too long");
-	refused(t, s, many, -E2BIG, "41 segments", "more segments than there are never fit");
-	refused(t, s, large, -E2BIG, "360000 rows", "nor more rows than there is memory for");
+	refused(t, s, none, -EINVAL, "no segments", "a table without segments is refused");
+	refused(t, s, wrong, -EINVAL, "65536 rows", "a table with a segment of too many rows is refused");
+	refused(t, s, many, -E2BIG, "41 segments",
+		"a table with more segments than the space has is refused");
+	refused(t, s, large, -E2BIG, "360000 rows",
+		"a table with more rows than the memory holds is refused");
 	refused(t, s, wide, -E2BIG, "135000 rows",
-		"nor segments that cannot be put into chunks side by side");
-	tap_ok(t, add(s, two, NULL) == 0 && add(s, one, NULL) == 0, "smaller ones are added");
-	refused(t, s, two, -ENOSPC, "no room", "what would fit without the others has no room now");
-	refused(t, s, spread, -ENOSPC, "segments", "nor has one for whose segments there are no numbers");
+		"a table whose segments cannot be packed into chunks is refused");
+	tap_ok(t, add(s, two, NULL) == 0 && add(s, one, NULL) == 0, "smaller tables are added");
+	refused(t, s, two, -ENOSPC, "no room", "a table that would fit without the others has no room");
+	refused(t, s, spread, -ENOSPC, "segments",
+		"a table for whose segments no numbers are left is refused");
 	unwindspace_commit(s, NULL);
-	tap_ok(t, seen_once(s, one) && seen_once(s, two), "and the others are as they were");
-	tap_ok(t, add(s, wide, NULL) == -E2BIG, "nobody has to take the message");
+	tap_ok(t, seen_once(s, one) && seen_once(s, two), "refused tables leave the others unchanged");
+	tap_ok(t, add(s, wide, NULL) == -E2BIG, "the error may be NULL");
 }
 
 static void test_hostile_rules(struct tap *t)
@@ -169,24 +174,26 @@ static void test_hostile_rules(struct tap *t)
 		all &= add(s, m[i], NULL) == 0;
 	unwindspace_commit(s, NULL);
 	tap_ok(t, all && stats(s).rules == 4 * 16383,
-		"four files of 16,383 rules each fill the set of rules");
-	refused(t, s, m[4], -ENOSPC, "65535 distinct", "a fifth one has no room");
+		"four tables of 16,383 rules each fill the set of rules");
+	refused(t, s, m[4], -ENOSPC, "65535 distinct", "a fifth table of 16,383 rules has no room");
 	for (int i = 0; i < 4; i++)
 		all &= seen_once(s, m[i]);
-	tap_ok(t, all, "every row of the four has its rule");
+	tap_ok(t, all, "BPF sees every row of the four tables with its rule");
 	unwindspace_remove(s, m[1]->number);
 	unwindspace_quiet(s);
-	tap_ok(t, add(s, m[4], NULL) == -ENOSPC && seen_once(s, m[1]), "a rule stays until it is quiet");
+	tap_ok(t, add(s, m[4], NULL) == -ENOSPC && seen_once(s, m[1]),
+		"the rules of a removed table stay until two quiet periods have passed");
 	unwindspace_quiet(s);
-	tap_eq_u64(t, stats(s).rules, 3 * 16383, "then it is free");
+	tap_eq_u64(t, stats(s).rules, 3 * 16383, "rules of a removed table are free after two quiet periods");
 	tap_ok(t, add(s, m[4], NULL) == 0 && seen_once(s, m[4]) && seen_once(s, m[0]) && seen_once(s, m[3]),
-		"and the fifth file takes its place, to nobody's harm");
+		"the fifth table takes the place of the removed one and the others stay unchanged");
 	for (int i = 0; i < 5; i++)
 		if (i != 1)
 			unwindspace_remove(s, m[i]->number);
 	unwindspace_quiet(s);
 	unwindspace_quiet(s);
-	tap_eq_u64(t, stats(s).rules + stats(s).bytes_used, 0, "without tables nothing is used");
+	tap_eq_u64(
+		t, stats(s).rules + stats(s).bytes_used, 0, "without tables no memory and no rule is used");
 	for (int i = 0; i < 5; i++)
 		unmake(m[i]);
 }
@@ -202,12 +209,12 @@ static void test_numbers(struct tap *t)
 		taken[m->number] = 1;
 		n++;
 	}
-	tap_eq_u64(t, n, UNWIND_TABLES_MAX - 1, "16,383 tables have numbers of their own");
-	refused(t, s, m, -ENOSPC, "16383 unwind tables", "one more has none");
+	tap_eq_u64(t, n, UNWIND_TABLES_MAX - 1, "16,383 tables get distinct numbers");
+	refused(t, s, m, -ENOSPC, "16383 unwind tables", "no number is left for one more table");
 	unwindspace_remove(s, 77);
 	unwindspace_quiet(s);
 	unwindspace_quiet(s);
-	tap_ok(t, add(s, m, NULL) == 0 && m->number == 77, "the number of one that is gone is used again");
+	tap_ok(t, add(s, m, NULL) == 0 && m->number == 77, "the number of a removed table is reused");
 }
 
 static void test_maps(struct tap *t)
@@ -219,30 +226,33 @@ static void test_maps(struct tap *t)
 	const uint8_t *p;
 
 	tap_ok(t, unwindspace_maps_new(s, UNWIND_MAPS_MAX + 1, &most, &e) == -E2BIG && strstr(e.msg, "8193"),
-		"8,193 mappings are too many");
-	tap_ok(t, unwindspace_maps_new(s, UNWIND_MAPS_MAX, &most, NULL) == 0 && most.maps, "8,192 fit");
-	tap_ok(t, unwindspace_maps_new(s, 3, &few, NULL) == 0 && few.n == 3, "three fit beside them");
-	tap_ok(t, unwindspace_maps_new(s, 0, &none, NULL) == 0 && !none.maps, "none take no room");
+		"8,193 mappings are refused as too many");
+	tap_ok(t, unwindspace_maps_new(s, UNWIND_MAPS_MAX, &most, NULL) == 0 && most.maps,
+		"8,192 mappings fit");
+	tap_ok(t, unwindspace_maps_new(s, 3, &few, NULL) == 0 && few.n == 3,
+		"three mappings fit beside 8,192 others");
+	tap_ok(t, unwindspace_maps_new(s, 0, &none, NULL) == 0 && !none.maps, "zero mappings take no memory");
 	most.maps[UNWIND_MAPS_MAX - 1].start = 12345;
 	few.maps[2].word = 678;
 	unwindspace_commit(s, NULL);
 	sight_open(&v, s);
 	p = look(&v, most.chunk, most.grain);
 	tap_ok(t, p && ((const struct unwind_map *)(const void *)p)[8191].start == 12345,
-		"BPF sees what is written");
+		"BPF sees the last of 8,192 mappings");
 	p = look(&v, few.chunk, few.grain);
-	tap_ok(t, p && ((const struct unwind_map *)(const void *)p)[2].word == 678, "in each of them");
+	tap_ok(t, p && ((const struct unwind_map *)(const void *)p)[2].word == 678,
+		"BPF sees the last of three mappings");
 	sight_close(&v);
 	tap_ok(t, unwindspace_maps_new(s, UNWIND_MAPS_MAX, &more, &e) == -ENOSPC && strstr(e.msg, "no room"),
-		"as many again have no room");
+		"another 8,192 mappings have no room");
 	unwindspace_maps_drop(s, &most);
 	unwindspace_maps_drop(s, &none);
 	unwindspace_quiet(s);
 	tap_ok(t, unwindspace_maps_new(s, UNWIND_MAPS_MAX, &more, NULL) == -ENOSPC,
-		"nor when the first ones were dropped a quiet period ago");
+		"dropped mappings keep their memory for one quiet period");
 	unwindspace_quiet(s);
 	tap_ok(t, unwindspace_maps_new(s, UNWIND_MAPS_MAX, &more, NULL) == 0 && more.maps[8191].start == 0,
-		"after two they have, and it is clean");
+		"after two quiet periods the memory of dropped mappings is reused and zeroed");
 	tap_eq_u64(t, stats(s).bytes_used, CHUNKS(1) + 2 * UNWIND_GRAIN, "mappings count as used memory");
 }
 
@@ -255,24 +265,25 @@ static void test_procs(struct tap *t)
 	struct err e;
 
 	unwindspace_fds(s, &fds);
-	tap_ok(t, unwindspace_proc_set(s, tgid, &p, NULL) == 0, "a process is set");
+	tap_ok(t, unwindspace_proc_set(s, tgid, &p, NULL) == 0, "a process is added");
 	tap_ok(t, bpf_map_lookup_elem(fds.procs, &tgid, &r) == 0 && memcmp(&p, &r, sizeof(r)) == 0,
-		"BPF sees it");
+		"BPF sees an added process");
 	tap_ok(t,
 		unwindspace_proc_set(s, tgid, &q, NULL) == 0 &&
 			bpf_map_lookup_elem(fds.procs, &tgid, &r) == 0 && memcmp(&q, &r, sizeof(r)) == 0,
-		"another image takes its place");
+		"a process can be replaced by another image");
 	unwindspace_proc_drop(s, tgid);
 	unwindspace_proc_drop(s, tgid);
-	tap_ok(t, bpf_map_lookup_elem(fds.procs, &tgid, &r) == -ENOENT, "dropped, it is gone");
+	tap_ok(t, bpf_map_lookup_elem(fds.procs, &tgid, &r) == -ENOENT, "a dropped process is gone");
 	for (tgid = 1; tgid <= 64; tgid++)
 		unwindspace_proc_set(s, tgid, &p, NULL);
 	tap_ok(t, unwindspace_proc_set(s, tgid, &p, &e) == -ENOSPC && strstr(e.msg, "process 65"),
-		"beyond the room for processes the message names the one that has none");
-	tap_ok(t, unwindspace_proc_set(s, 64, &q, NULL) == 0, "one that is there can still be replaced");
+		"beyond the limit of processes the message names the one without room");
+	tap_ok(t, unwindspace_proc_set(s, 64, &q, NULL) == 0,
+		"a process can be replaced when the limit is reached");
 }
 
-/* Keep even ones; count who was asked about, with what it has. */
+/* Keeps processes with an even TGID, counts the requests for each, and checks their data. */
 struct sweep {
 	unsigned int requested[200];
 	bool wrong;
@@ -304,14 +315,14 @@ static void test_sweep(struct tap *t)
 	bool fine = true;
 
 	unwindspace_procs_sweep(s, keep_all, &n);
-	tap_eq_u64(t, n, 0, "where there is no process none is asked about");
-	tap_ok(t, !unwindspace_proc_get(s, 7, &r), "one that is not there cannot be got");
+	tap_eq_u64(t, n, 0, "a sweep without processes calls nothing");
+	tap_ok(t, !unwindspace_proc_get(s, 7, &r), "an unknown process cannot be read");
 	for (uint32_t tgid = 100; tgid < 160; tgid++) {
 		p.start_boot_ns = 1000 + tgid;
 		unwindspace_proc_set(s, tgid, &p, NULL);
 	}
 	tap_ok(t, unwindspace_proc_get(s, 107, &r) && r.start_boot_ns == 1107 && r.exec_id == 3,
-		"one that is there can");
+		"a known process can be read");
 	unwindspace_procs_sweep(s, keep_even, &w);
 	for (uint32_t tgid = 0; tgid < 200; tgid++) {
 		bool was = tgid >= 100 && tgid < 160;
@@ -319,9 +330,10 @@ static void test_sweep(struct tap *t)
 		fine = fine && w.requested[tgid] == was;
 		fine = fine && unwindspace_proc_get(s, tgid, &r) == (was && tgid % 2 == 0);
 	}
-	tap_ok(t, fine && !w.wrong, "each process is asked about once, and those not wanted are gone");
+	tap_ok(t, fine && !w.wrong,
+		"a sweep asks about each process once and drops those that are not wanted");
 	unwindspace_procs_sweep(s, keep_all, &n);
-	tap_eq_u64(t, n, 30, "the others stay");
+	tap_eq_u64(t, n, 30, "processes that a sweep keeps stay");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables built from rows, checked and searched: against a list that is searched from its beginning. */
+/* Builds tables from rows, checks and searches them, and compares with a linear search of the rows. */
 #include "base/tap.h"
 #include "unwind/compile.h"
 #include "unwind/table.h"
@@ -41,7 +41,7 @@ static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* The table of N rows; false when one step of it fails. */
+/* Build and check the table of N rows. False if a step fails. */
 static bool make(const struct row *rows, size_t n, struct table *t)
 {
 	const struct unwindtab_load loads[] = { { 0x1000, 0x10000, 0x8000 }, { 0x9000, 0x30000, 0x100 } };
@@ -58,7 +58,7 @@ static bool make(const struct row *rows, size_t n, struct table *t)
 	return good;
 }
 
-/* What is in force at PC, by the list. */
+/* The rule at PC by a linear search of ROWS. */
 static const struct unwind_rule *listed(const struct row *rows, size_t n, uint64_t pc)
 {
 	const struct unwind_rule *found = &none;
@@ -125,7 +125,7 @@ static void test_random(struct tap *t)
 		free(tab.bytes);
 	}
 	free(rows);
-	tap_eq_u64(t, wrong, 0, "200 tables of random rows are searched as a list is, at every border");
+	tap_eq_u64(t, wrong, 0, "200 tables of random rows agree with a linear search at every border");
 }
 
 static void test_shape(struct tap *t)
@@ -135,23 +135,24 @@ static void test_shape(struct tap *t)
 	struct table tab;
 	uint64_t start, end;
 
-	if (!tap_ok(t, make(rows, ARRAY_LEN(rows), &tab), "a table is made and accepted"))
+	if (!tap_ok(t, make(rows, ARRAY_LEN(rows), &tab), "a table is built and accepted"))
 		return;
-	tap_eq_u64(t, tab.view.head->vaddr, 0x10000, "it begins with the segment of the first row");
-	tap_eq_u64(t, tab.view.head->n_segs, 4, "and ends with the last one that has a row");
-	tap_eq_u64(t, tab.view.head->n_rules, 3, "equal rules are one, and rule 0 is kept free");
-	tap_eq_u64(t, tab.view.head->n_rows, 3 + 1 + 1 + 4, "a row that changes nothing is not kept");
+	tap_eq_u64(t, tab.view.head->vaddr, 0x10000, "a table begins with the segment of the first row");
+	tap_eq_u64(t, tab.view.head->n_segs, 4, "a table ends with the last segment that has a row");
+	tap_eq_u64(t, tab.view.head->n_rules, 3, "equal rules are stored once, and rule 0 is reserved");
+	tap_eq_u64(t, tab.view.head->n_rows, 3 + 1 + 1 + 4, "a row that changes nothing is dropped");
 	unwindtab_find(&tab.view, 0x12347, &start, &end);
-	tap_ok(t, start == 0x12345 && end == 0x12350, "a row holds up to the next one that differs");
+	tap_ok(t, start == 0x12345 && end == 0x12350, "a row is valid up to the next one that differs");
 	unwindtab_find(&tab.view, 0x2ffff, &start, &end);
-	tap_ok(t, start == 0x20000 && end == 0x30000, "one that holds through a segment is found in it");
+	tap_ok(t, start == 0x20000 && end == 0x30000, "a row that covers a whole segment is found there");
 	tap_ok(t, same(unwindtab_find(&tab.view, 0x12344, NULL, NULL), &none),
-		"before the first row nothing");
-	tap_ok(t, unwindtab_find(&tab.view, 0x50000, NULL, NULL) == NULL, "behind the table nothing");
-	tap_ok(t, unwindtab_find(&tab.view, 0xffff, NULL, NULL) == NULL, "before it neither");
+		"before the first row there is no rule");
+	tap_ok(t, unwindtab_find(&tab.view, 0x50000, NULL, NULL) == NULL,
+		"behind the table nothing is found");
+	tap_ok(t, unwindtab_find(&tab.view, 0xffff, NULL, NULL) == NULL, "before the table nothing is found");
 	free(tab.bytes);
 	tap_ok(t, make(rows, 0, &tab) && tab.view.head->n_segs == 0 && tab.view.head->n_rules == 1,
-		"a table without rows is a table");
+		"a table without rows is valid");
 	free(tab.bytes);
 }
 
@@ -163,7 +164,7 @@ static void test_rules_run_out(struct tap *t)
 
 	for (size_t i = 0; rows && i < n; i++)
 		rows[i] = (struct row){ 0x1000 + 8 * i, by_sp((int)i) };
-	if (!rows || !tap_ok(t, make(rows, n, &tab), "more rules than a file may have give a table"))
+	if (!rows || !tap_ok(t, make(rows, n, &tab), "a file with too many rules gets a table"))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const struct unwind_rule *r = unwindtab_find(&tab.view, 0x1000 + 8 * i, NULL, NULL);
@@ -171,8 +172,9 @@ static void test_rules_run_out(struct tap *t)
 		wrong += i < UNWINDTAB_RULES_MAX - 2 ? !same(r, &rows[i].rule)
 						     : r->cfa != UNWIND_CFA_UNSUPPORTED;
 	}
-	tap_eq_u64(t, tab.view.head->n_rules, UNWINDTAB_RULES_MAX, "of as many rules as it may have");
-	tap_eq_u64(t, wrong, 0, "the rows beyond are marked as unsupported, the others are right");
+	tap_eq_u64(t, tab.view.head->n_rules, UNWINDTAB_RULES_MAX,
+		"a table for too many rules has the maximum number of rules");
+	tap_eq_u64(t, wrong, 0, "rows beyond the rule limit are unsupported, the others are right");
 	free(tab.bytes);
 	free(rows);
 }
@@ -187,7 +189,8 @@ static void test_rows_run_out(struct tap *t)
 		rows[i] = (struct row){ 0x10000 + i, by_sp(i & 1 ? 8 : 16) };
 	if (!rows || !tap_ok(t, make(rows, MAX_ROWS, &tab), "a row at every byte gives a table"))
 		return;
-	tap_eq_u64(t, tab.view.segs[0].rows, UNWIND_ROWS_MAX, "of as many rows as a segment may have");
+	tap_eq_u64(t, tab.view.segs[0].rows, UNWIND_ROWS_MAX,
+		"a segment has at most the maximum number of rows");
 	for (size_t i = 0; i < MAX_ROWS; i++) {
 		const struct unwind_rule *r = unwindtab_find(&tab.view, 0x10000 + i, NULL, NULL);
 
@@ -196,7 +199,8 @@ static void test_rows_run_out(struct tap *t)
 		else
 			wrong += !same(r, &rows[i].rule);
 	}
-	tap_eq_u64(t, wrong, 0, "what no longer fits is unsupported, and the next segment is right again");
+	tap_eq_u64(
+		t, wrong, 0, "rows beyond a segment's limit are unsupported, and the next segment is right");
 	free(tab.bytes);
 	free(rows);
 }
@@ -209,17 +213,18 @@ static void test_too_wide(struct tap *t)
 	struct err e = { 0 };
 	struct table tab;
 
-	tap_ok(t, !make(rows, 2, &tab), "text of more than 4 GiB gives no table");
+	tap_ok(t, !make(rows, 2, &tab), "text of more than 4 GiB has no table");
 	if (unwindrows_open(&r, NULL))
 		return;
 	unwindrows_add(r, 0x1000, &rule, NULL);
-	tap_ok(t, unwindrows_add(r, rows[1].pc, &other, &e) == -E2BIG, "but -E2BIG: %s", e.msg);
+	tap_ok(t, unwindrows_add(r, rows[1].pc, &other, &e) == -E2BIG,
+		"adding a row beyond 4 GiB gives E2BIG: %s", e.msg);
 	unwindrows_close(r);
 }
 
 /* --- damage --- */
 
-/* A small table with everything in it: two segments, a blank one between, every kind of rule. */
+/* A small table with two segments, an empty one between them, and every kind of rule. */
 static bool small_table(struct table *tab)
 {
 	struct row rows[] = { { 0x10010, by_sp(8) }, { 0x10011, by_sp(16) }, { 0x10110, by_sp(24) },
@@ -241,7 +246,7 @@ static bool small_table(struct table *tab)
 	return make(rows, ARRAY_LEN(rows), tab);
 }
 
-/* LEN bytes of room that end where nothing is mapped. */
+/* LEN writable bytes that end at an unmapped page. */
 static uint8_t *before_hole(size_t len)
 {
 	size_t room = (len + 4095) & ~(size_t)4095;
@@ -259,7 +264,7 @@ static void drop(uint8_t *p, size_t len)
 	munmap(p + len - room, room + 4096);
 }
 
-/* BPF reads without checks: every search stays inside its arrays and finds a rule that there is. */
+/* Does every search stay inside its arrays and find a valid rule? BPF reads without further checks. */
 static bool safe(const struct unwindtab *v)
 {
 	uint64_t from = v->head->vaddr, to = from + (uint64_t)v->head->n_segs * SEG;
@@ -296,8 +301,8 @@ static void test_flips(struct tap *t, const struct table *tab)
 	}
 	drop(p, tab->len);
 	tap_eq_u64(t, unsealed, 0, "no changed byte passes the checksum");
-	tap_ok(t, accepted > 0, "with the checksum made right some changes are harmless");
-	tap_eq_u64(t, unsafe, 0, "and what is accepted leads no search outside");
+	tap_ok(t, accepted > 0, "with a corrected checksum some changed tables are accepted");
+	tap_eq_u64(t, unsafe, 0, "every search of an accepted table stays inside it");
 }
 
 static void test_cuts(struct tap *t, const struct table *tab)
@@ -316,11 +321,10 @@ static void test_cuts(struct tap *t, const struct table *tab)
 		}
 		drop(p, n & ~(size_t)7);
 	}
-	tap_eq_u64(t, accepted, 0,
-		"a table that was cut is refused wherever it was, also with a right checksum");
+	tap_eq_u64(t, accepted, 0, "a table cut at any place is refused, even with a right checksum");
 }
 
-/* Change WHAT of a copy, seal it, and look for -EINVAL and WHY. */
+/* Write VALUE at AT of a copy and seal it: it must be refused with -EINVAL and WHY in the message. */
 static void refuse(struct tap *t, const struct table *tab, size_t at, uint64_t value, size_t width,
 	const char *why, const char *name)
 {
@@ -346,41 +350,48 @@ static void test_refusals(struct tap *t, const struct table *tab)
 	size_t first = v->segs[0].at, pc = first + 514 + 2 * v->segs[0].rows;
 	struct unwindtab out;
 
-	refuse(t, tab, 0, 1, 1, "not an unwind table", "another magic");
-	refuse(t, tab, offsetof(struct unwindtab_head, vaddr), 0x10001, 8, "head", "an odd address");
-	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65536, 4, "head", "too many segments");
+	refuse(t, tab, 0, 1, 1, "not an unwind table", "a table with another magic is refused");
+	refuse(t, tab, offsetof(struct unwindtab_head, vaddr), 0x10001, 8, "head",
+		"an unaligned address is refused");
+	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65536, 4, "head",
+		"too many segments are refused");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_segs), 65535, 4, "shorter",
-		"more segments than bytes");
-	refuse(t, tab, offsetof(struct unwindtab_head, n_rules), 0, 4, "head", "no rules");
+		"more segments than bytes are refused");
+	refuse(t, tab, offsetof(struct unwindtab_head, n_rules), 0, 4, "head",
+		"a table without rules is refused");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_rules), UNWINDTAB_RULES_MAX + 1, 4, "head",
-		"too many rules");
+		"too many rules are refused");
 	refuse(t, tab, offsetof(struct unwindtab_head, n_loads), UNWINDTAB_LOADS_MAX + 1, 4, "head",
-		"too many loads");
-	refuse(t, tab, offsetof(struct unwindtab_head, n_rows), 5, 8, "miscounts", "a wrong number of rows");
-	refuse(t, tab, segs, 0xfffffff8, 4, "outside", "a segment outside");
-	refuse(t, tab, segs, v->segs[0].at - 8U, 4, "outside", "a segment inside the rules");
-	refuse(t, tab, segs + 4, 65536, 4, "outside", "too many rows");
-	refuse(t, tab, segs + 16, v->segs[0].at, 4, "outside", "a segment inside another one");
-	refuse(t, tab, rules, 1, 1, "kind of rule", "a rule 0 that says something");
-	refuse(t, tab, rules + 16, 0, 1, "kind of rule", "another rule that says nothing");
-	refuse(t, tab, rules + 16, UNWIND_CFA_DEREF_PLUS + 1, 1, "kind of rule", "an unknown kind of CFA");
-	refuse(t, tab, rules + 17, 32, 1, "kind of rule", "an unknown register");
-	refuse(t, tab, rules + 18, 6, 1, "kind of rule", "an unknown kind of frame pointer");
-	refuse(t, tab, rules + 18, 6 << 4, 1, "kind of rule", "an unknown kind of return address");
-	refuse(t, tab, rules + 28, 2, 4, "kind of rule", "an unknown kind of second register");
-	refuse(t, tab, rules + 28, 8, 4, "kind of rule", "a second register above the frame");
-	refuse(t, tab, rules + 28, (uint32_t)-12, 4, "kind of rule", "a second register across two words");
+		"too many loads are refused");
+	refuse(t, tab, offsetof(struct unwindtab_head, n_rows), 5, 8, "miscounts",
+		"a wrong number of rows is refused");
+	refuse(t, tab, segs, 0xfffffff8, 4, "outside", "a segment outside the table is refused");
+	refuse(t, tab, segs, v->segs[0].at - 8U, 4, "outside", "a segment inside the rules is refused");
+	refuse(t, tab, segs + 4, 65536, 4, "outside", "a segment of too many rows is refused");
+	refuse(t, tab, segs + 16, v->segs[0].at, 4, "outside", "a segment inside another one is refused");
+	refuse(t, tab, rules, 1, 1, "kind of rule", "a rule 0 that is not empty is refused");
+	refuse(t, tab, rules + 16, 0, 1, "kind of rule", "an empty rule other than rule 0 is refused");
+	refuse(t, tab, rules + 16, UNWIND_CFA_DEREF_PLUS + 1, 1, "kind of rule",
+		"an unknown kind of CFA is refused");
+	refuse(t, tab, rules + 17, 32, 1, "kind of rule", "an unknown register is refused");
+	refuse(t, tab, rules + 18, 6, 1, "kind of rule", "an unknown kind of frame pointer is refused");
+	refuse(t, tab, rules + 18, 6 << 4, 1, "kind of rule", "an unknown kind of return address is refused");
+	refuse(t, tab, rules + 28, 2, 4, "kind of rule", "an unknown kind of second register is refused");
+	refuse(t, tab, rules + 28, 8, 4, "kind of rule", "a second register above the frame is refused");
+	refuse(t, tab, rules + 28, (uint32_t)-12, 4, "kind of rule",
+		"a second register across two words is refused");
 	refuse(t, tab, rules + 4 * 16 + 2, UNWIND_RA_CALL << 4, 1, "kind of rule",
-		"a second register where there is no room");
-	refuse(t, tab, rules + 19, 4, 1, "kind of rule", "an unknown flag");
-	refuse(t, tab, first, 1, 2, "out of order", "a first page that does not begin with row 0");
-	refuse(t, tab, first + 2, 0, 2, "out of order", "a first page without row 0");
-	refuse(t, tab, first + 4, 0xffff, 2, "out of order", "a page behind the rows");
-	refuse(t, tab, first + 512, 1, 2, "out of order", "pages that do not end with the rows");
-	refuse(t, tab, first + 514, 0xffff, 2, "out of order", "a rule that is not there");
-	refuse(t, tab, pc, 1, 1, "out of order", "a row 0 that does not begin the segment");
-	refuse(t, tab, pc + 2, 0x10, 1, "out of order", "a row at the address of the one before");
-	tap_ok(t, unwindtab_view(tab->bytes + 4, tab->len - 4, &out, NULL) == -EINVAL, "unaligned bytes");
+		"a second register in a rule without room for it is refused");
+	refuse(t, tab, rules + 19, 4, 1, "kind of rule", "an unknown flag is refused");
+	refuse(t, tab, first, 1, 2, "out of order", "a first page that does not begin with row 0 is refused");
+	refuse(t, tab, first + 2, 0, 2, "out of order", "a first page without row 0 is refused");
+	refuse(t, tab, first + 4, 0xffff, 2, "out of order", "a page behind the rows is refused");
+	refuse(t, tab, first + 512, 1, 2, "out of order", "pages that do not end with the rows are refused");
+	refuse(t, tab, first + 514, 0xffff, 2, "out of order", "a rule number beyond the rules is refused");
+	refuse(t, tab, pc, 1, 1, "out of order", "a row 0 that does not begin the segment is refused");
+	refuse(t, tab, pc + 2, 0x10, 1, "out of order", "a row at the address of the one before is refused");
+	tap_ok(t, unwindtab_view(tab->bytes + 4, tab->len - 4, &out, NULL) == -EINVAL,
+		"a table at an unaligned address is refused");
 }
 
 static void test_loads(struct tap *t, const struct table *tab)
@@ -388,15 +399,16 @@ static void test_loads(struct tap *t, const struct table *tab)
 	uint64_t v = 0;
 
 	tap_ok(t, unwindtab_vaddr(&tab->view, 0x1000, &v) && v == 0x10000,
-		"a load's first byte is where it goes");
-	tap_ok(t, unwindtab_vaddr(&tab->view, 0x8fff, &v) && v == 0x17fff, "and its last one");
+		"the first byte of a load has its address");
+	tap_ok(t, unwindtab_vaddr(&tab->view, 0x8fff, &v) && v == 0x17fff,
+		"the last byte of a load has its address");
 	tap_ok(t, unwindtab_vaddr(&tab->view, 0x9000, &v) && v == 0x30000,
-		"the next byte is the next load's");
-	tap_ok(t, !unwindtab_vaddr(&tab->view, 0x9100, &v), "behind all of them there is none");
-	tap_ok(t, !unwindtab_vaddr(&tab->view, 0xfff, &v), "nor before");
+		"the byte behind a load belongs to the next load");
+	tap_ok(t, !unwindtab_vaddr(&tab->view, 0x9100, &v), "an offset behind all loads has no address");
+	tap_ok(t, !unwindtab_vaddr(&tab->view, 0xfff, &v), "an offset before all loads has no address");
 }
 
-/* Registers by their DWARF numbers: 0 is one, RAX. */
+/* Registers have DWARF numbers; 0 is valid, it is RAX. */
 static void test_registers(struct tap *t)
 {
 	static const struct {
@@ -432,7 +444,7 @@ static void test_texts(struct tap *t)
 
 	for (unsigned int i = 0; i <= UNWINDTAB_LEFT; i++)
 		empty += !unwindtab_left_text(i) || !*unwindtab_left_text(i);
-	tap_eq_u64(t, empty, 0, "what was left out has a text, also the unknown");
+	tap_eq_u64(t, empty, 0, "every reason for a dropped entry has a text, also an unknown one");
 }
 
 int main(void)
@@ -446,7 +458,7 @@ int main(void)
 	test_rows_run_out(&t);
 	test_too_wide(&t);
 	if (tap_ok(&t, small_table(&tab), "a table with every kind of rule is accepted")) {
-		tap_ok(&t, safe(&tab.view), "and is searched safely");
+		tap_ok(&t, safe(&tab.view), "searches of a table with every kind of rule stay inside it");
 		test_flips(&t, &tab);
 		test_cuts(&t, &tab);
 		test_refusals(&t, &tab);

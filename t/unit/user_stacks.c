@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Without arguments: the tests. Else a sampler for other tests:
+ * Without arguments it runs the tests. With arguments it is a sampler for other tests:
  *
  *	user_stacks PID [TIMES [PAUSE_US]]
  *
- * takes the stack of each thread that often, prints those of the last time,
+ * takes the stack of each thread TIMES times, prints the stacks of the last round,
  *
  *	thread TID VERDICT REASON		#N ADDRESS ['!' if exact]
  *	error TID NAME-OF-ERRNO MESSAGE
@@ -40,7 +40,7 @@
 
 #define THREADS_MAX 4096
 
-/* As _exit(2), under which a sanitizer would look for leaks. */
+/* _exit(2), but without the leak check that a sanitizer adds to it. */
 __attribute__((noreturn)) static void leave(int code)
 {
 	syscall(SYS_exit_group, code);
@@ -96,10 +96,10 @@ static void print_tables(const struct walktables_stats *s)
 		s->files, s->failed, s->why, s->bare, s->worker_lost);
 }
 
-/* By the rights of the test. */
+/* Reads memory with the permissions of this process. */
 static const struct thread_memory own_rights;
 
-/* Those of this process: a child cannot ask its parent's worker. */
+/* The tables of this process: a child cannot use its parent's worker. */
 static struct walktables *tables;
 static pid_t tables_of;
 
@@ -191,7 +191,7 @@ static void sleeps(void)
 		pause();
 }
 
-/* The register that libc's wrapper keeps is not on the stack: the walk needs a stop. */
+/* libc's wrapper keeps the frame pointer in a register, not on the stack, so the walk needs a stop. */
 __attribute__((noinline, optimize("no-omit-frame-pointer"))) static void sleeps_by_fp(void)
 {
 	volatile char room[64];
@@ -218,7 +218,7 @@ static void vforks(void)
 	}
 }
 
-/* A field of /proc/PID/status; "" where there is none. */
+/* A field of /proc/PID/status; "" if there is none. */
 static const char *status(pid_t pid, const char *name, char text[8192])
 {
 	_cleanup_close_ int fd = -1;
@@ -253,7 +253,7 @@ static void until_state(pid_t pid, char want)
 		usleep(1000);
 }
 
-/* A process whose name is COMM among our children; 0 = none. */
+/* The PID of a child of ours that is named COMM; 0 = none. */
 static pid_t child_called(const char *comm)
 {
 	DIR *dir = opendir("/proc");
@@ -305,10 +305,11 @@ static void blocked(struct tap *t)
 	rc = user_stacks_take(p, (uint32_t)pid, &stack, &e);
 	tap_ok(t, !rc && stack.len > 2 && stack.kind == CAPTURE_STACK_USER,
 		"a blocked thread has a stack%s%s", rc ? ": " : "", e.msg);
-	until_state(pid, 'S'); /* a stop wakes it: it goes back into its call */
-	tap_ok(t, tracer(pid) == 0 && state(pid) == 'S', "and is traced by nobody, and blocked, afterwards");
+	until_state(pid, 'S'); /* a stop wakes the thread, which then restarts its call */
+	tap_ok(t, tracer(pid) == 0 && state(pid) == 'S',
+		"the thread is blocked again afterwards and has no tracer");
 	user_stacks_stats(p, &s);
-	tap_eq_u64(t, s.stacks, 1, "which is counted");
+	tap_eq_u64(t, s.stacks, 1, "the stack is counted");
 	user_stacks_close(p);
 	end(pid);
 }
@@ -327,7 +328,7 @@ static void needs_registers(struct tap *t)
 	tap_ok(t,
 		!rc && stack.verdict == VERDICT_COMPLETE && s.stops >= 1 && s.longest_ns &&
 			s.stopped_ns >= s.longest_ns,
-		"one whose walk needs a register is stopped, and the time of that is reported");
+		"a thread whose walk needs a register is stopped, and the time of the stop is reported");
 	user_stacks_close(p);
 	end(pid);
 }
@@ -341,8 +342,10 @@ static void running(struct tap *t)
 	int rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 
 	user_stacks_stats(p, &s);
-	tap_ok(t, !rc && stack.verdict == VERDICT_COMPLETE && s.stops >= 1, "one that runs is stopped");
-	tap_ok(t, state(pid) == 'R' && tracer(pid) == 0, "and runs on");
+	tap_ok(t, !rc && stack.verdict == VERDICT_COMPLETE && s.stops >= 1,
+		"a running thread is stopped and has a complete stack");
+	tap_ok(t, state(pid) == 'R' && tracer(pid) == 0,
+		"a running thread runs on after its stack was taken and has no tracer");
 	user_stacks_close(p);
 	end(pid);
 }
@@ -361,17 +364,17 @@ static void stopped(struct tap *t)
 	for (int i = 0; i < 20; i++)
 		rc |= user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	until_state(pid, 'T');
-	tap_ok(t, !rc && stack.verdict == VERDICT_COMPLETE, "a job that is stopped has a stack");
-	tap_ok(t, state(pid) == 'T' && tracer(pid) == 0, "and stays stopped");
+	tap_ok(t, !rc && stack.verdict == VERDICT_COMPLETE, "a stopped job (SIGSTOP) has a complete stack");
+	tap_ok(t, state(pid) == 'T' && tracer(pid) == 0, "the job stays stopped after its stack was taken");
 	kill(pid, SIGCONT);
 	until_state(pid, 'S');
-	tap_ok(t, state(pid) == 'S', "until it is told to continue");
+	tap_ok(t, state(pid) == 'S', "SIGCONT continues the job");
 	user_stacks_close(p);
 	end(pid);
 }
 
 #define SIGNALS 60000u
-static volatile unsigned int *handled; /* shared with the child: how many, and whether it is ready */
+static volatile unsigned int *handled; /* shared with the child: [0] signals handled, [1] child is ready */
 
 static void handle(int sig)
 {
@@ -386,7 +389,7 @@ static void takes_signals(void)
 	spins();
 }
 
-/* A real-time signal is queued: each one comes, or is refused to its sender. */
+/* Real-time signals are queued: each one is delivered, or sigqueue(3) fails with EAGAIN. */
 static void send_signals(pid_t pid)
 {
 	for (unsigned int sent = 0; sent < SIGNALS;) {
@@ -423,8 +426,8 @@ static void signalled(struct tap *t)
 		stops += user_stacks_take(p, (uint32_t)pid, &stack, NULL) == 0;
 	for (int i = 0; i < 20000 && *handled < SIGNALS; i++)
 		usleep(1000);
-	tap_eq_u64(t, *handled, SIGNALS, "each signal that is sent meanwhile comes, once");
-	tap_diag("%u stops meanwhile", stops);
+	tap_eq_u64(t, *handled, SIGNALS, "each signal sent during the stops is delivered once");
+	tap_diag("%u stops while signals were sent", stops);
 	munmap((void *)(uintptr_t)handled, 4096);
 	user_stacks_close(p);
 	end(pid);
@@ -446,9 +449,10 @@ static void in_vfork(struct tap *t)
 	tap_ok(t,
 		!rc && stack.len >= 1 && stack.verdict == VERDICT_STOPPED &&
 			s.refused[THREAD_REFUSAL_LATE] == 1,
-		"one that cannot be stopped (vfork) has what can be read, and is counted");
-	tap_ok(t, now_ns() - began < UINT64_C(5000000000), "nobody waits for it");
-	tap_eq_u64(t, tracer(pid), 0, "nor is it traced");
+		"a thread that cannot be stopped (vfork) has the frames that can be read, and is counted");
+	tap_ok(t, now_ns() - began < UINT64_C(5000000000),
+		"an attempt to stop a thread in vfork ends within 5 seconds");
+	tap_eq_u64(t, tracer(pid), 0, "no tracer stays attached to a thread that cannot be stopped");
 	user_stacks_close(p);
 	end(pid);
 }
@@ -476,12 +480,12 @@ static void traced(struct tap *t)
 	rc = user_stacks_take(p, (uint32_t)pid, &stack, &e);
 	user_stacks_stats(p, &s);
 	tap_ok(t, !rc && stack.len && stack.verdict == VERDICT_STOPPED && stack.reason == REASON_REGISTER,
-		"one that is traced by somebody else has what can be read without a stop");
+		"a thread that another process traces has the frames that need no stop");
 	tap_ok(t, s.refused[THREAD_REFUSAL_TRACED] == 1 && !s.stops,
-		"and the refusal is counted by its reason");
+		"the refusal is counted under its reason");
 	tap_eq_u64(t, thread_refusal_explain(pid, pid, -EPERM, false, &e), THREAD_REFUSAL_TRACED,
-		"which is that");
-	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the message tells by whom: %s", e.msg);
+		"the reason of the refusal is that the thread is traced");
+	tap_ok(t, strstr(e.msg, "traced by process") && e.hint[0], "the message names the tracer: %s", e.msg);
 	end(other);
 	user_stacks_close(p);
 	end(pid);
@@ -496,17 +500,18 @@ static void gone(struct tap *t)
 	struct err e = { 0 };
 
 	tap_eq_u64(t, (uint64_t)-user_stacks_take(p, (uint32_t)getpid(), &stack, &e), ESRCH,
-		"a thread of another process is none of this one");
+		"a thread of another process gives ESRCH");
 	end(pid);
 	tap_eq_u64(t, (uint64_t)-user_stacks_take(p, (uint32_t)pid, &stack, &e), ESRCH,
-		"a process that has ended is gone");
+		"a process that has ended gives ESRCH");
 	user_stacks_stats(p, &s);
-	tap_eq_u64(t, s.refused[THREAD_REFUSAL_GONE], 2, "which is counted");
+	tap_eq_u64(t, s.refused[THREAD_REFUSAL_GONE], 2,
+		"threads of other and of ended processes are counted as gone");
 	user_stacks_close(p);
 	tap_ok(t,
 		user_stacks_open(&own_rights, own_tables(), (uint32_t)pid, &none, &e) == -ESRCH &&
 			strstr(e.msg, "no process"),
-		"and cannot be opened: %s", e.msg);
+		"a process that has ended cannot be opened: %s", e.msg);
 }
 
 static void kernel_thread(struct tap *t)
@@ -518,7 +523,7 @@ static void kernel_thread(struct tap *t)
 	int rc;
 
 	if (strncmp(status(2, "Name:\t", text), "kthreadd", 8) != 0) {
-		tap_skip(t, "a kernel thread has no user stack", "none is seen from here");
+		tap_skip(t, "a kernel thread has no user stack", "kthreadd is not visible here");
 		return;
 	}
 	p = open_or_die(2);
@@ -535,7 +540,7 @@ static void reads_clocks(void)
 		clock_gettime(CLOCK_MONOTONIC, &ts);
 }
 
-/* Of a mapping of PID: its range. */
+/* The address range of the mapping NAME of PID. */
 static bool mapping(pid_t pid, const char *name, uint64_t *start, uint64_t *stop_at)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -565,13 +570,13 @@ static void in_vdso(struct tap *t)
 		inside++;
 		complete += stack.verdict == VERDICT_COMPLETE;
 	}
-	tap_ok(t, inside >= 20 && complete == inside, "walks go out of the vdso (%d of %d)", complete,
-		inside);
+	tap_ok(t, inside >= 20 && complete == inside, "walks from inside the vdso are complete (%d of %d)",
+		complete, inside);
 	user_stacks_close(p);
 	end(pid);
 }
 
-static int reported[2]; /* a pipe: what is to exec, and when */
+static int reported[2]; /* a pipe: a byte tells the child to exec */
 
 static void execs_when_told(void)
 {
@@ -592,7 +597,8 @@ static void exec(struct tap *t)
 
 	until_state(pid, 'S');
 	rc = user_stacks_take(p, (uint32_t)pid, &before, NULL);
-	tap_ok(t, !rc && before.verdict == VERDICT_COMPLETE, "a process has stacks before exec");
+	tap_ok(t, !rc && before.verdict == VERDICT_COMPLETE,
+		"a process has a complete stack before it execs");
 	if (write(reported[1], "", 1) != 1)
 		leave(1);
 	for (int i = 0; i < 5000 && strncmp(status(pid, "Name:\t", text), "sleep", 5) != 0; i++)
@@ -601,7 +607,7 @@ static void exec(struct tap *t)
 	until_state(pid, 'S');
 	rc = user_stacks_take(p, (uint32_t)pid, &after, NULL);
 	tap_ok(t, !rc && after.verdict == VERDICT_COMPLETE && after.len > 3,
-		"and those of its new program after it");
+		"a process has a complete stack of its new program after it execs");
 	user_stacks_close(p);
 	end(pid);
 	close(reported[0]);
@@ -636,8 +642,8 @@ static void depths(struct tap *t)
 		void (*fn)(void);
 		uint8_t verdict;
 		const char *name;
-	} cases[] = { { deep, VERDICT_COMPLETE, "a stack larger than an area is copied by more of them" },
-		{ deeper, VERDICT_TRUNCATED, "one that is too large is cut, and says so" } };
+	} cases[] = { { deep, VERDICT_COMPLETE, "a stack larger than one area is copied in several areas" },
+		{ deeper, VERDICT_TRUNCATED, "a stack that is too large is truncated and marked as such" } };
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		pid_t pid = child(cases[i].fn);
@@ -660,7 +666,7 @@ static void as_nobody(void)
 {
 	if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
 		leave(99);
-	/* a change of user has made it undumpable, and so nobody's business */
+	/* the change of user made the process undumpable, and so no other process could read it */
 	prctl(PR_SET_DUMPABLE, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
@@ -717,7 +723,7 @@ static int undumpable(void)
 	return rc;
 }
 
-/* The message alone: this kernel may have no Yama. In a mount namespace /proc says that there is one. */
+/* Only the message: this kernel may have no Yama. In a mount namespace /proc shows a ptrace_scope. */
 static int yama(void)
 {
 	pid_t pid = child(sleeps);
@@ -757,16 +763,18 @@ static void worker_is_confined(struct tap *t)
 	until_state(pid, 'S');
 	user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	worker = child_called("unwind-tables");
-	tap_ok(t, worker > 0 && worker == walktables_worker(own_tables()), "a process makes the tables");
+	tap_ok(t, worker > 0 && worker == walktables_worker(own_tables()),
+		"a worker process makes the unwind tables");
 	tap_ok(t,
 		strtoull(status(worker, "\nCapEff:\t", text), NULL, 16) == 0 &&
 			strtoull(status(worker, "\nCapPrm:\t", text), NULL, 16) == 0 &&
 			*status(worker, "\nNoNewPrivs:\t", text) == '1' &&
 			*status(worker, "\nSeccomp:\t", text) == '2',
-		"it has no capability, and a filter of system calls");
+		"the worker has no capability and a seccomp filter");
 	user_stacks_close(p);
 	close_tables();
-	tap_eq_u64(t, (uint64_t)child_called("unwind-tables"), 0, "it ends with them");
+	tap_eq_u64(
+		t, (uint64_t)child_called("unwind-tables"), 0, "the worker ends when its tables are closed");
 	end(pid);
 }
 
@@ -789,9 +797,10 @@ static void worker_dies(struct tap *t)
 	}
 	walktables_stats(own_tables(), &s);
 	tap_ok(t, good == 3 && s.files >= 2 && !s.failed,
-		"one that dies while it rests costs nothing: the next file has a new one");
+		"a worker that dies while idle is replaced, and no table fails");
 	until_state(pid, 'S'); /* see blocked() */
-	tap_ok(t, state(pid) == 'S' && tracer(pid) == 0, "nothing of it reaches the process");
+	tap_ok(t, state(pid) == 'S' && tracer(pid) == 0,
+		"the sampled process does not notice the worker's death");
 	user_stacks_close(p);
 	close_tables();
 	end(pid);
@@ -810,7 +819,7 @@ static int compile_well(int fd, uint8_t **ret, size_t *len, struct err *e)
 	return rc;
 }
 
-static Elf64_Ehdr bad_head; /* of this program, whose table a worker comes to grief over */
+static Elf64_Ehdr bad_head; /* of this program: the file at which the test compilers die or hang */
 
 static bool is_bad(int fd)
 {
@@ -834,8 +843,8 @@ static int compile_hanging(int fd, uint8_t **ret, size_t *len, struct err *e)
 }
 
 /*
- * What becomes of a stack whose first frame is in libc, the others in this program and in libc again. REASON:
- * why it ends early, unless what is taken for a frame pointer happens to lead to a zero.
+ * Walk a stack whose first frame is in libc, the others in this program and in libc again. REASON: why the
+ * walk ends early, unless the value taken for a frame pointer happens to lead to a zero.
  */
 static struct walktables_stats walk_with(
 	struct tap *t, const struct walktables_opts *o, uint8_t reason, uint64_t within_ns, const char *name)
@@ -883,17 +892,17 @@ static void bad_files(struct tap *t)
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_dying }, REASON_NO_FRAME_POINTER,
 		20 * S, "a file that kills the worker has no table");
 	tap_ok(t, s.failed == 1 && s.files >= 2 && strstr(s.why, "killed by SIGILL"),
-		"the others have theirs, and it is counted: %s", s.why);
+		"other files have tables if one kills the worker, and that one is counted: %s", s.why);
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_hanging, .seconds = 1 },
-		REASON_NO_FRAME_POINTER, 20 * S, "nor has one that takes it too long");
-	tap_ok(t, s.failed == 1 && s.files >= 2 && strstr(s.why, "too long"), "which is counted too: %s",
-		s.why);
+		REASON_NO_FRAME_POINTER, 20 * S, "a file that takes the worker too long has no table");
+	tap_ok(t, s.failed == 1 && s.files >= 2 && strstr(s.why, "too long"),
+		"a file that takes too long is counted as failed: %s", s.why);
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_hanging, .seconds = 600 },
-		REASON_NOT_READY, 20 * S, "nor is it waited for for ever");
-	tap_ok(t, !s.failed, "it may come yet");
+		REASON_NOT_READY, 20 * S, "the walk does not wait for a slow worker");
+	tap_ok(t, !s.failed, "a table that is not ready yet is not counted as failed");
 	s = walk_with(t, &(struct walktables_opts){ .bytes = 1 }, REASON_DROPPED, 20 * S,
 		"tables beyond the limit are dropped");
-	tap_ok(t, s.dropped >= 1 && !s.bytes, "and counted");
+	tap_ok(t, s.dropped >= 1 && !s.bytes, "dropped tables are counted");
 }
 
 static void from_cache(struct tap *t)
@@ -904,18 +913,19 @@ static void from_cache(struct tap *t)
 	if (!mkdtemp(dir))
 		leave(1);
 	setenv("STACKTOOLS_CACHE", dir, 1);
-	s = walk_with(t, &(struct walktables_opts){ 0 }, 0, 60 * S, "tables are made");
-	tap_eq_u64(t, s.cached, 0, "at first");
+	s = walk_with(
+		t, &(struct walktables_opts){ 0 }, 0, 60 * S, "a stack is complete with newly made tables");
+	tap_eq_u64(t, s.cached, 0, "no table is taken from an empty disk cache");
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_dying }, 0, 60 * S,
-		"and taken from the disk cache");
-	tap_ok(t, s.cached >= 2 && !s.failed, "the next time");
+		"a stack is complete with tables from the disk cache");
+	tap_ok(t, s.cached >= 2 && !s.failed, "the second run takes its tables from the disk cache");
 	setenv("STACKTOOLS_CACHE", "", 1);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	if (system(command) != 0)
-		tap_diag("%s stays", dir);
+		tap_diag("cannot remove %s", dir);
 }
 
-/* Where no process can be had there are no tables for now. */
+/* While no process can be created, tables are not ready. */
 static int without_worker(void)
 {
 	struct rlimit none = { 0, 0 }, was;
@@ -950,12 +960,13 @@ static void unprivileged(struct tap *t)
 	static const struct {
 		const char *name;
 		int (*fn)(void);
-		bool root; /* needs one to be reported from */
-	} cases[] = { { "an ordinary user has the stacks of his own processes", own, false },
-		{ "not those of others, and is reported", others, true },
-		{ "nor of those that are not dumpable", undumpable, false },
-		{ "what Yama forbids is reported with its remedies", yama, true },
-		{ "stacks without a worker wait for one", without_worker, true } };
+		bool root; /* must start as root */
+	} cases[] = { { "an ordinary user can take the stacks of his own processes", own, false },
+		{ "an ordinary user cannot take stacks of another user, with a message", others, true },
+		{ "an ordinary user cannot take stacks of an undumpable process", undumpable, false },
+		{ "a refusal by Yama is reported with a hint", yama, true },
+		{ "without a worker tables are not ready; they are once one can start", without_worker,
+			true } };
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		int status_word = -1;
@@ -1038,7 +1049,7 @@ static bool code_bad(void *ctx, uint64_t addr, uint64_t *word)
 #define STACK_AT UINT64_C(0x7ffe00000000)
 #define STACK_WORDS 8192
 
-/* Walk from a hundred places of the file, over a stack of its addresses and of the stack's own. */
+/* Walk from 100 places of the file, over a stack of addresses in the file and in the stack itself. */
 static void walk_it(struct bad_file *f, const uint64_t *words, unsigned int *seed)
 {
 	const struct snapwalk_opts opts = { .depth = 512, .find = find_bad, .code = code_bad, .ctx = f };
@@ -1103,7 +1114,7 @@ static void hostile(struct tap *t)
 	walktables_stats(f.tables, &s);
 	tap_diag("%" PRIu64 " files failed, %" PRIu64 " had nothing, %" PRIu64 " rows", s.failed, s.bare,
 		s.rows);
-	tap_ok(t, s.files >= n && s.rows, "%u damaged files are walked in, or have no table", n);
+	tap_ok(t, s.files >= n && s.rows, "walks through %u damaged files end with a valid verdict", n);
 	free(good);
 	free(bad);
 }
@@ -1141,7 +1152,7 @@ static void vanishing(struct tap *t)
 	struct err e;
 	int odd = 0;
 
-	/* longer where the machine is busy */
+	/* longer if the machine is busy */
 	while (now_ns() - began < UINT64_C(1500000000) ||
 		(s.stacks <= 50 && now_ns() - began < UINT64_C(60000000000))) {
 		size_t n = threads_of((uint32_t)pid, tids);
@@ -1149,16 +1160,18 @@ static void vanishing(struct tap *t)
 		for (size_t i = 0; i < n; i++) {
 			int rc = user_stacks_take(p, tids[i], &stack, &e);
 
-			/* on a machine that is busy one may not stop in time */
+			/* on a busy machine a thread may not stop in time */
 			if (rc && rc != -ESRCH && rc != -ETIMEDOUT && !odd++)
 				tap_diag("%s", e.msg);
 		}
 		user_stacks_stats(p, &s);
 	}
-	tap_ok(t, !odd && s.stacks > 50, "threads that end while they are looked at are gone, and no more");
+	tap_ok(t, !odd && s.stacks > 50,
+		"a thread that ends while it is sampled gives a stack, ESRCH or ETIMEDOUT");
 	tap_diag("%" PRIu64 " stacks, %" PRIu64 " gone, %" PRIu64 " stops", s.stacks,
 		s.refused[THREAD_REFUSAL_GONE], s.stops);
-	tap_ok(t, state(pid) != 't' && tracer(pid) == 0, "their process goes on");
+	tap_ok(t, state(pid) != 't' && tracer(pid) == 0,
+		"their process is neither stopped nor traced afterwards");
 	user_stacks_close(p);
 	end(pid);
 }
@@ -1185,7 +1198,7 @@ static void recorder_dies(struct tap *t)
 		if (sampler == 0)
 			samples_for_ever(pid);
 		usleep(20000 + (useconds_t)(rand_r(&seed) % 3000));
-		/* half of them in the middle of a stop */
+		/* kill half of the samplers in the middle of a stop */
 		for (int k = 0; i % 2 && k < 20000 && tracer(pid) == 0; k++)
 			;
 		hit += tracer(pid) != 0;
@@ -1195,7 +1208,7 @@ static void recorder_dies(struct tap *t)
 		left += tracer(pid) || state(pid) != 'R';
 	}
 	tap_diag("%u of 40 were killed while they traced", hit);
-	tap_ok(t, hit > 0 && !left, "nothing stays stopped when the recorder is killed in the middle");
+	tap_ok(t, hit > 0 && !left, "the sampled process runs on when the recorder is killed during a stop");
 	end(pid);
 }
 
@@ -1205,20 +1218,20 @@ static void calls(struct tap *t)
 {
 	struct quiet_copy_call c;
 
-	tap_ok(t, !quiet_copy_parse("running\n", &c), "a running thread is in no call");
+	tap_ok(t, !quiet_copy_parse("running\n", &c), "a running thread is not in a system call");
 	tap_ok(t, !quiet_copy_parse("", &c) && !quiet_copy_parse("1 2 3 4", &c),
-		"nor is what is no such line");
+		"an empty line and one with too few fields are rejected");
 	tap_ok(t,
 		quiet_copy_parse("-1 0x7ffe10 0x401000\n", &c) && c.number == -1 && c.sp == 0x7ffe10 &&
 			c.pc == 0x401000,
-		"one may be blocked in no system call");
+		"a thread can be blocked outside a system call");
 	tap_ok(t,
 		quiet_copy_parse("232 0x5 0x7ffd 0x10 0xffffffff 0x0 0x0 0x7ffcb0 0x7f0010\n", &c) &&
 			c.number == 232 && c.args[0] == 5 && c.sp == 0x7ffcb0 && c.pc == 0x7f0010,
-		"number, arguments, SP and PC");
-	tap_ok(t, !quiet_copy_is_timed(&c), "epoll_wait without a time limit can be begun again");
+		"number, arguments, SP and PC are parsed");
+	tap_ok(t, !quiet_copy_is_timed(&c), "epoll_wait without a timeout is not a timed call");
 	c.args[3] = 1000;
-	tap_ok(t, quiet_copy_is_timed(&c), "with one it cannot");
+	tap_ok(t, quiet_copy_is_timed(&c), "epoll_wait with a timeout is a timed call");
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/kernelfiles.h: a small ELF file stands for the kernel's, under a
- * directory that stands for the machine.
+ * Tests of elf/kernelfiles.h: a small ELF file stands for vmlinux, and a
+ * directory for the root of the machine.
  */
 #include "base/tap.h"
 #include "elf/kernelfiles.h"
@@ -17,7 +17,7 @@
 #define SLIDE UINT64_C(0x1c000000)
 #define RELEASE "1.2.3-made"
 
-/* One executable load at STEXT - 0x1000 of 0x10000 bytes. */
+/* An executable load of 0x10000 bytes at STEXT - 0x1000, and a load of data. */
 struct image {
 	Elf64_Ehdr eh;
 	Elf64_Phdr ph[2];
@@ -71,7 +71,7 @@ static void fill_image(struct image *img, uint8_t id, const char *symbol)
 	img->syms[2] = (Elf64_Sym){ .st_name = 10, .st_shndx = 1, .st_value = STEXT };
 }
 
-/* Under the root, with the directories that it needs. */
+/* Create PATH under the root, with the directories that it needs. */
 static void put_file(const char *path, uint8_t id, const char *symbol)
 {
 	char full[2 * PATH_MAX];
@@ -117,7 +117,7 @@ static int find(const struct cap_host *h, const char *file, struct vmlinux *v, s
 	return vmlinux_find(&o, h, v, e);
 }
 
-/* Is a file at PATH found for HOST? */
+/* Is a file at PATH found for H? */
 static void found_at(struct tap *t, const struct cap_host *h, const char *path, const char *name)
 {
 	struct vmlinux v = { 0 };
@@ -135,12 +135,16 @@ static void test_places(struct tap *t)
 
 	found_at(t, &h, "/usr/lib/debug/.build-id/07/07070707070707070707070707070707070707.debug",
 		"the kernel's file is found by its build ID");
-	found_at(t, &h, "/usr/lib/debug/boot/vmlinux-" RELEASE, "and where Debian and Ubuntu put it");
-	found_at(t, &h, "/usr/lib/debug/lib/modules/" RELEASE "/vmlinux", "and where Fedora does");
-	found_at(t, &h, "/usr/lib/debug/usr/lib/modules/" RELEASE "/vmlinux", "and with /usr merged");
-	found_at(t, &h, "/lib/modules/" RELEASE "/build/vmlinux", "and where it was built");
+	found_at(t, &h, "/usr/lib/debug/boot/vmlinux-" RELEASE,
+		"the kernel's file is found where Debian and Ubuntu put it");
+	found_at(t, &h, "/usr/lib/debug/lib/modules/" RELEASE "/vmlinux",
+		"the kernel's file is found where Fedora puts it");
+	found_at(t, &h, "/usr/lib/debug/usr/lib/modules/" RELEASE "/vmlinux",
+		"the kernel's file is found with a merged /usr");
+	found_at(t, &h, "/lib/modules/" RELEASE "/build/vmlinux",
+		"the kernel's file is found where the kernel was built");
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && !v.missed[0],
-		"finding none is no error, and nothing was missed");
+		"finding no file is not an error, and no file was rejected");
 	vmlinux_close(&v);
 }
 
@@ -151,13 +155,14 @@ static void test_addresses(struct tap *t)
 	uint64_t at = 0;
 
 	put_file("/usr/lib/debug/boot/vmlinux-" RELEASE, 7, "_stext");
-	if (!tap_ok(t, find(&h, NULL, &v, NULL) == 0 && v.file, "a kernel that was moved has its file"))
+	if (!tap_ok(t, find(&h, NULL, &v, NULL) == 0 && v.file, "a kernel that was moved up has its file"))
 		return;
 	tap_ok(t, vmlinux_vaddr(&v, STEXT + SLIDE + 0x123, &at) && at == STEXT + 0x123,
-		"addresses are moved back by as much");
-	tap_ok(t, !vmlinux_vaddr(&v, STEXT + SLIDE + 0x20100, &at), "data is no code");
-	tap_ok(t, !vmlinux_vaddr(&v, STEXT + 0x123, &at), "what lies before the kernel is not in it");
-	tap_ok(t, !vmlinux_vaddr(&v, UINT64_C(0xffffffffc0001000), &at), "nor is a module");
+		"addresses are moved back by the same amount");
+	tap_ok(t, !vmlinux_vaddr(&v, STEXT + SLIDE + 0x20100, &at), "an address of data is not in the code");
+	tap_ok(t, !vmlinux_vaddr(&v, STEXT + 0x123, &at), "an address before the kernel is not in its code");
+	tap_ok(t, !vmlinux_vaddr(&v, UINT64_C(0xffffffffc0001000), &at),
+		"an address of a module is not in the kernel's code");
 	vmlinux_close(&v);
 	h.stext = STEXT - 0x1000000;
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && vmlinux_vaddr(&v, h.stext + 5, &at) && at == STEXT + 5,
@@ -179,33 +184,33 @@ static void test_wrong(struct tap *t)
 		"a file of the same release with another build ID is not used, and reported");
 	vmlinux_close(&v);
 	tap_ok(t, find(&h, full, &v, &e) == -EINVAL && !v.file && strstr(e.msg, "another kernel's"),
-		"nor is it when it is named: an error");
+		"a named file with another build ID is an error");
 	h = host_of(7);
 	tap_ok(t, find(&h, full, &v, NULL) == 0 && v.file && v.slide == SLIDE,
-		"the right one is, when it is named");
+		"a named file with the right build ID is used");
 	vmlinux_close(&v);
 	tap_ok(t, find(&h, "/nonexistent/vmlinux", &v, &e) == -ENOENT && !v.file,
-		"a named file that is not there is an error");
+		"a named file that does not exist is an error");
 	h.stext = 0;
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "address of its kernel"),
 		"hidden addresses are reported as the reason");
-	tap_ok(t, find(&h, full, &v, &e) == -EINVAL, "and are an error for a file that is named");
+	tap_ok(t, find(&h, full, &v, &e) == -EINVAL, "hidden addresses are an error for a named file");
 	h = host_of(7);
 	h.kernel_build_id.len = 0;
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "build ID"),
-		"without a build ID in the capture no file is believed");
+		"without a build ID in the capture no file is used");
 	h = host_of(7);
 	h.release = "../boot/../boot/vmlinux-" RELEASE;
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && !v.missed[0],
-		"a release that is a path leads nowhere");
+		"a release that is a path finds no file");
 	put_file("/boot/vmlinux-" RELEASE, 7, "_text");
 	h = host_of(7);
 	tap_ok(t, find(&h, NULL, &v, NULL) == 0 && !v.file && strstr(v.missed, "_stext"),
-		"a file that does not tell where the kernel was linked to is not used, and reported");
+		"a file without _stext is not used, and reported");
 	drop_file("/boot/vmlinux-" RELEASE);
 }
 
-/* Overwrite the file at FULL with LEN bytes and look. */
+/* Overwrite the file at FULL with LEN bytes and look for it. */
 static int take_bytes(const char *full, const void *bytes, size_t len, struct vmlinux *v)
 {
 	const struct cap_host h = host_of(7);
@@ -217,7 +222,7 @@ static int take_bytes(const char *full, const void *bytes, size_t len, struct vm
 	return find(&h, full, v, NULL);
 }
 
-/* What is found has the build ID, and code that lies where it says. */
+/* Does the found file have the build ID, and code at the addresses that it gives? */
 static bool holds(const struct vmlinux *v)
 {
 	uint64_t at = 0;
@@ -246,7 +251,7 @@ static void test_damaged(struct tap *t)
 		wrong += take_bytes(full, &img, len, &v) != -EINVAL || v.file;
 		vmlinux_close(&v);
 	}
-	tap_eq_u64(t, wrong, 0, "a file that is cut before its last symbol's name is refused");
+	tap_eq_u64(t, wrong, 0, "a file that is cut before the name of its last symbol is refused");
 	for (size_t bit = 0; bit < 8 * sizeof(img); bit++) {
 		int rc;
 
@@ -257,7 +262,7 @@ static void test_damaged(struct tap *t)
 		vmlinux_close(&v);
 		((uint8_t *)&img)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
-	tap_ok(t, !wrong && refused > 500, "with any bit changed it is refused, or hangs together");
+	tap_ok(t, !wrong && refused > 500, "a file with any bit changed is refused or consistent");
 	unlink(full);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker may do, and what it may not: nothing that one sends is believed. */
+/* Requests to a worker and their replies, malformed replies, and workers that fail. */
 #include "base/clock.h"
 #include "base/tap.h"
 #include "system/worker.h"
@@ -41,7 +41,7 @@ static int serve(void *ctx, const void *request, size_t len, int *fds, struct wo
 
 	(void)ctx;
 	switch (len ? *q : 0) {
-	case 'a': /* all in order: the request comes back */
+	case 'a': /* replies with the request itself */
 		a->bytes = request;
 		a->len = len;
 		return 0;
@@ -53,7 +53,7 @@ static int serve(void *ctx, const void *request, size_t len, int *fds, struct wo
 	case 'f': /* a descriptor */
 		a->fd = memfd_create("reply", MFD_CLOEXEC);
 		return a->fd < 0 || pwrite(a->fd, "from it", 7, 0) != 7 ? -EIO : 0;
-	case 'r': { /* reads the descriptors that came along */
+	case 'r': { /* reads from the descriptors of the request */
 		static char text[2];
 
 		if (fds[0] < 0 || fds[1] < 0 || pread(fds[0], text, 1, 0) != 1 ||
@@ -63,25 +63,25 @@ static int serve(void *ctx, const void *request, size_t len, int *fds, struct wo
 		a->len = 2;
 		return 0;
 	}
-	case 'n': /* another number */
+	case 'n': /* a reply with another number */
 		say(sock, 77, 0, 8);
 		return 0;
-	case '0': /* begun once more */
+	case '0': /* reports a second time that it has begun */
 		say(sock, 0, 0, 8);
 		return 0;
-	case '+': /* no error that there is */
+	case '+': /* an error code that does not exist */
 		say(sock, 1, 5, 8);
 		return 0;
 	case '-':
 		say(sock, 1, -5000, 8);
 		return 0;
-	case 'h': /* less than a head */
+	case 'h': /* less than a header */
 		say(sock, 1, 0, 5);
 		return 0;
-	case 'l': /* more than was asked for */
+	case 'l': /* more than the caller has room for */
 		say(sock, 1, 0, 8 + 100);
 		return 0;
-	case 'L': /* more than fits anywhere */
+	case 'L': /* more than any buffer has room for */
 		say(sock, 1, 0, sizeof(struct said));
 		return 0;
 	case 's':
@@ -91,7 +91,7 @@ static int serve(void *ctx, const void *request, size_t len, int *fds, struct wo
 	case 'x':
 		syscall(SYS_exit_group, 3);
 		return 0;
-	case 'q': /* hangs up, and stays */
+	case 'q': /* closes its socket but does not exit */
 		close(sock);
 		for (;;)
 			pause();
@@ -132,50 +132,54 @@ static void serves(struct tap *t)
 	struct worker_stats st;
 	struct err e = { 0 };
 
-	tap_ok(t, worker_ready(w, NULL) == 0 && worker_has_begun(w) && worker_pid(w), "a worker begins");
+	tap_ok(t, worker_ready(w, NULL) == 0 && worker_has_begun(w) && worker_pid(w),
+		"a worker starts and is ready");
 	tap_ok(t,
 		worker_call(w, "abc", 3, reply, sizeof(reply), NULL, NULL) == 3 && strcmp(reply, "abc") == 0,
-		"a request has its reply");
+		"a request gets its reply");
 	tap_ok(t,
 		worker_call(w, "e", 1, reply, sizeof(reply), NULL, &e) == -EBADMSG &&
 			strcmp(e.msg, "the request is bad") == 0,
-		"an error has its code and its message, which may be longer than replies");
+		"an error has its code and a message, which may be longer than the reply buffer");
 	tap_ok(t, worker_call(w, "E", 1, reply, sizeof(reply), NULL, &e) == -EBADMSG && strlen(e.msg) == 255,
-		"a long message is cut");
+		"a long error message is truncated");
 	tap_ok(t,
 		worker_call(w, "f", 1, NULL, 0, &fd, NULL) == 0 && pread(fd, text, 7, 0) == 7 &&
 			strcmp(text, "from it") == 0,
-		"a reply may have a descriptor");
-	tap_ok(t, fcntl(fd, F_GETFD) & FD_CLOEXEC, "which no exec inherits");
+		"a reply may carry a descriptor");
+	tap_ok(t, fcntl(fd, F_GETFD) & FD_CLOEXEC, "a received descriptor is close-on-exec");
 	close(fd);
 	tap_ok(t, worker_call(w, "f", 1, NULL, 0, NULL, NULL) == 0 && fcntl(fd, F_GETFD) < 0,
-		"one that was not expected is closed");
+		"an unexpected descriptor is closed");
 	tap_ok(t,
 		pwrite(files[0], "A", 1, 0) == 1 && pwrite(files[1], "B", 1, 0) == 1 &&
 			worker_send(w, "r", 1, files, 2) == 0 &&
 			worker_receive(w, -1, reply, sizeof(reply), false, &r) == 1 && r.len == 2 &&
 			memcmp(reply, "AB", 2) == 0,
-		"a request may have two");
-	tap_ok(t, worker_receive(w, 0, reply, sizeof(reply), false, &r) == 0, "nothing comes unasked");
+		"a request may carry two descriptors");
+	tap_ok(t, worker_receive(w, 0, reply, sizeof(reply), false, &r) == 0,
+		"without a request there is no reply");
 	memset(text, 'a', sizeof(text));
 	for (int i = 0; i < 5; i++)
 		worker_send(w, "a12345" + (i ? 0 : 0), (size_t)(i + 1), NULL, 0);
 	for (size_t i = 1; i <= 5; i++)
 		if (worker_receive(w, -1, reply, sizeof(reply), false, &r) != 1 || r.len != i)
 			tap_ok(t, false, "reply %zu", i);
-	tap_ok(t, true, "requests that wait are replied to in their order");
+	tap_ok(t, true, "pending requests get their replies in order");
 	tap_ok(t, worker_call(w, (char[200]){ "a" }, 200, reply, sizeof(reply), NULL, NULL) == -EPERM,
 		"a request that is too long is refused");
-	tap_ok(t, worker_call(w, "?", 1, reply, sizeof(reply), NULL, NULL) == -EPERM, "so is an unknown one");
+	tap_ok(t, worker_call(w, "?", 1, reply, sizeof(reply), NULL, NULL) == -EPERM,
+		"an unknown request is refused");
 	worker_stats(w, &st);
 	tap_ok(t, st.requested == 7 && !st.lost && !st.why[0], "calls are counted");
 	worker_free(w);
 	close(files[0]);
 	close(files[1]);
-	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left");
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD,
+		"no process is left after worker_free()");
 }
 
-/* A call of LETTER fails, and the worker is gone with TEXT. */
+/* The request LETTER fails, and the worker ends with TEXT in the message. A restarted worker works. */
 static void fails(struct tap *t, const char *letter, const char *text, const char *name)
 {
 	struct worker *w = start();
@@ -190,26 +194,26 @@ static void fails(struct tap *t, const char *letter, const char *text, const cha
 	ok = ok && st.lost == 2 && strstr(st.why, text);
 	if (ok && worker_restart(w, NULL) == 0)
 		ok = worker_call(w, "a", 1, reply, sizeof(reply), NULL, NULL) == 1;
-	if (!tap_ok(t, ok, "%s: it is replaced", name))
+	if (!tap_ok(t, ok, "%s ends the worker, and it can be restarted", name))
 		tap_diag("%s", e.msg);
 	worker_free(w);
 }
 
 static void is_not_believed(struct tap *t)
 {
-	fails(t, "n", "sent a malformed reply and was killed", "a reply to something else");
-	fails(t, "0", "sent a malformed reply", "one that begins again");
-	fails(t, "+", "sent a malformed reply", "an error above zero");
-	fails(t, "-", "sent a malformed reply", "an error that does not exist");
-	fails(t, "h", "sent a malformed reply", "half a head");
-	fails(t, "l", "sent a malformed reply", "a longer reply than there is room for");
-	fails(t, "L", "sent a malformed reply", "one that is longer still");
+	fails(t, "n", "sent a malformed reply and was killed", "a reply with another number");
+	fails(t, "0", "sent a malformed reply", "a second message that it has begun");
+	fails(t, "+", "sent a malformed reply", "a positive error code");
+	fails(t, "-", "sent a malformed reply", "an unknown error code");
+	fails(t, "h", "sent a malformed reply", "half a header");
+	fails(t, "l", "sent a malformed reply", "a reply longer than the buffer");
+	fails(t, "L", "sent a malformed reply", "a reply longer than any buffer");
 	fails(t, "s", "was killed by SIGSEGV", "a crash");
 	fails(t, "x", "ended with status 3", "an exit");
-	fails(t, "q", "did not end and was killed", "hanging up");
+	fails(t, "q", "did not end and was killed", "closing the socket");
 }
 
-/* --- those that cannot begin, report, or work without messages --- */
+/* --- workers that cannot begin, that report, or that work without messages --- */
 
 static int cannot(void *arg, struct err *e)
 {
@@ -264,17 +268,17 @@ static void begins(struct tap *t)
 	tap_ok(t,
 		worker_start(&o, &w, NULL) == 0 && worker_ready(w, &e) == -ENOTUNIQ &&
 			strstr(e.msg, WHO " could not begin: there is another one") && !worker_pid(w),
-		"one that cannot begin says why");
+		"a worker that cannot begin says why");
 	worker_free(w);
 	tap_ok(t,
 		worker_start(&o, &w, NULL) == 0 && worker_call(w, "a", 1, NULL, 0, NULL, &e) == -ENOTCONN &&
 			strstr(e.msg, "there is another one"),
-		"also when it is called first");
+		"a call of a worker that cannot begin says why");
 	worker_free(w);
 	tap_ok(t,
 		worker_ready(NULL, NULL) == 0 &&
 			worker_call(NULL, "a", 1, NULL, 0, NULL, NULL) == -ENOTCONN && !worker_pid(NULL),
-		"without a worker there is nothing to wait for");
+		"a NULL worker is ready, has no PID and refuses calls");
 	worker_free(NULL);
 }
 
@@ -288,12 +292,13 @@ static void reports(struct tap *t)
 
 	for (int i = 0; i < 3; i++)
 		ok = ok && worker_receive(w, -1, got + i, 1, false, &r) == 1 && r.len == 1;
-	tap_ok(t, ok && strcmp(got, "abc") == 0, "reports come unasked");
-	tap_ok(t, worker_receive(w, -1, got, 1, false, &r) == -EPIPE, "then its end");
+	tap_ok(t, ok && strcmp(got, "abc") == 0, "reports arrive without requests");
+	tap_ok(t, worker_receive(w, -1, got, 1, false, &r) == -EPIPE,
+		"after the reports the end of the worker is reported");
 	worker_free(w);
 	o.run = report_numbered;
 	tap_ok(t, worker_start(&o, &w, NULL) == 0 && worker_receive(w, -1, got, 1, false, &r) == -EPROTO,
-		"a reply is no report");
+		"a reply instead of a report is a protocol error");
 	worker_free(w);
 }
 
@@ -305,24 +310,25 @@ static void is_waited_for(struct tap *t)
 	struct err e = { 0 };
 	uint64_t began;
 
-	tap_ok(t, worker_start(&o, &w, NULL) == 0 && worker_wait(w, 10, &e) == 0, "one that ends well");
+	tap_ok(t, worker_start(&o, &w, NULL) == 0 && worker_wait(w, 10, &e) == 0,
+		"waiting for a worker that exits with status 0 succeeds");
 	worker_free(w);
 	code = 9;
 	tap_ok(t,
 		worker_start(&o, &w, NULL) == 0 && worker_wait(w, 10, &e) == -EIO &&
 			strcmp(e.msg, WHO " ended with status 9") == 0,
-		"one that does not");
+		"waiting for a worker that fails gives its exit status");
 	worker_free(w);
 	o.run = spin;
 	began = now_ns();
 	tap_ok(t,
 		worker_start(&o, &w, NULL) == 0 && worker_wait(w, 1, &e) == -ETIMEDOUT &&
 			strcmp(e.msg, WHO " took longer than 1 s") == 0 && now_ns() - began >= 1000000000,
-		"one that does not end is killed");
+		"a worker that does not end in time is killed");
 	worker_free(w);
 	o.run = standard_streams;
 	tap_ok(t, worker_start(&o, &w, NULL) == 0 && worker_wait(w, 10, &e) == 0,
-		"standard streams are /dev/null");
+		"the standard streams of a worker are /dev/null");
 	worker_free(w);
 }
 
@@ -342,8 +348,8 @@ static void tries(struct tap *t)
 {
 	int code = 9;
 
-	tap_eq_u64(t, (uint64_t)worker_try(nine, &code), 9, "a trial's status is its result");
-	tap_ok(t, worker_try(crash, NULL) == -SIGSEGV, "a crash is a result too");
+	tap_eq_u64(t, (uint64_t)worker_try(nine, &code), 9, "the exit status of a trial is its result");
+	tap_ok(t, worker_try(crash, NULL) == -SIGSEGV, "a crash of a trial gives the negative signal number");
 }
 
 /* --- its sandbox --- */
@@ -353,7 +359,7 @@ static int look_around(void *ctx, const void *request, size_t len, int *fds, str
 	static char text[64];
 
 	(void)ctx, (void)request, (void)len, (void)fds;
-	/* getpid(2) is none of its calls */
+	/* getpid(2) is not a permitted system call */
 	snprintf(text, sizeof(text), "%zd", pread(SANDBOX_FD + 1, text + 32, 4, 0));
 	a->bytes = text;
 	a->len = strlen(text) + 1;
@@ -389,13 +395,13 @@ static void is_confined(struct tap *t)
 			worker_ready(w, &e) == 0 &&
 			worker_call(w, NULL, 0, reply, sizeof(reply), NULL, &e) > 0 &&
 			strcmp(reply, "4") == 0,
-		"in a sandbox it has its socket and the files it was given");
+		"a sandboxed worker has its socket and the files that it was given");
 	worker_free(w);
 	o.run = escapes;
 	tap_ok(t,
 		worker_start(&o, &w, NULL) == 0 && worker_wait(w, 10, &e) == -EIO &&
 			strstr(e.msg, "was killed at a system call that it may not make"),
-		"and may do nothing else: %s", e.msg);
+		"a sandboxed worker is killed at a system call that it may not make: %s", e.msg);
 	worker_free(w);
 	close(file);
 }
