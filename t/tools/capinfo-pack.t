@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Captures with the symbols of their files inside, and the list of these files.
+# Captures that contain the symbols of their files, and the list of these files.
 # shellcheck disable=SC2016,SC2154 # sh -c expands its own; $out, $err and $rc come from tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
@@ -9,17 +9,17 @@ sym=$BIN/symbolize
 cap=$TMP/a.cap
 pack=$TMP/pack.cap
 
-command -v "${CC:-cc}" >/dev/null || skip_all "no C compiler for the program to be packed"
+command -v "${CC:-cc}" >/dev/null || skip_all "no C compiler for the test program"
 "${CC:-cc}" -O1 -g -fpie -pie -Wl,--build-id -o "$TMP/prog" "$DATA/symbolize/prog.c" ||
-	skip_all "the program to be packed does not build"
+	skip_all "the test program does not build"
 "${CC:-cc}" -O1 -fpie -pie -Wl,--build-id=none -o "$TMP/noid" "$DATA/symbolize/prog.c" || exit 1
 
-# addr FILE SYMBOL: its address in hex
+# addr FILE SYMBOL: prints its address in hex
 addr() {
 	nm "$1" | awk -v s="$2" '$3 == s { print $1 }'
 }
 
-# made FILE SYMBOL...: $cap is a capture of FILE, with frames in these functions
+# made FILE SYMBOL...: makes $cap, a capture of FILE with frames in these functions
 made() {
 	made_file=$1
 	made_addrs=
@@ -31,12 +31,12 @@ made() {
 	"$OBJ/t/unit/resolve" --make "$cap" "$made_file" "$made_file" prog "" $made_addrs
 }
 
-# what symbolize says of a capture, to a file; how it found the names may differ
+# named CAPTURE FILE: writes the output of symbolize to FILE
 named() {
 	"$sym" -q "$1" >"$2" 2>/dev/null
 }
 
-# gone FILE: FILE is not there until `back FILE`
+# gone FILE: moves FILE away until `back FILE`
 gone() {
 	mv "$1" "$1.away"
 }
@@ -51,52 +51,52 @@ id_of() {
 # --- the list
 
 made "$TMP/prog" plain _ZN3foo3barEi main
-status 0 "--list-build-ids ends with status 0" "$capinfo" --list-build-ids "$cap"
-is "$(cat "$out")" "$(id_of "$TMP/prog") $TMP/prog" "each file that user stacks lie in, by build ID and path"
+status 0 "--list-build-ids exits with status 0" "$capinfo" --list-build-ids "$cap"
+is "$(cat "$out")" "$(id_of "$TMP/prog") $TMP/prog" "--list-build-ids prints build ID and path of each file in user stacks"
 made "$TMP/noid" plain main
 run "$capinfo" --list-build-ids "$cap"
-is "$(cat "$out")" "- $TMP/noid" "a file without a build ID has a dash"
-status 64 "--list-build-ids with --json is bad usage" "$capinfo" --list-build-ids --json "$cap"
+is "$(cat "$out")" "- $TMP/noid" "--list-build-ids prints a dash for a file without a build ID"
+status 64 "--list-build-ids with --json is a usage error" "$capinfo" --list-build-ids --json "$cap"
 
 # --- the pack
 
 made "$TMP/prog" plain _ZN3foo3barEi main chosen
 named "$cap" "$TMP/before"
-status 0 "--pack ends with status 0" "$capinfo" --pack "$pack" "$cap"
-is "$(cat "$out" "$err")" "" "and says nothing"
-is "$(stat -c %a "$pack")" 600 "others may not read it"
-status 0 "the pack is a whole capture" "$capinfo" --verify "$pack"
+status 0 "--pack exits with status 0" "$capinfo" --pack "$pack" "$cap"
+is "$(cat "$out" "$err")" "" "--pack prints nothing"
+is "$(stat -c %a "$pack")" 600 "the pack is readable by its owner only"
+status 0 "the pack is a complete capture" "$capinfo" --verify "$pack"
 gone "$TMP/prog"
 named "$cap" "$TMP/without"
-ok "without the program names are missing" sh -c '! cmp -s "$1" "$2"' sh "$TMP/before" "$TMP/without"
+ok "without the program the original capture lacks names" sh -c '! cmp -s "$1" "$2"' sh "$TMP/before" "$TMP/without"
 named "$pack" "$TMP/after"
-same "$TMP/after" "$TMP/before" "with the pack everything is named as it was with the program"
+same "$TMP/after" "$TMP/before" "without the program the pack gives the same names as the program did"
 back "$TMP/prog"
-ok "an independent reader finds the image, and else the same records" sh -c '
+ok "an independent reader finds one image, and otherwise the same records" sh -c '
 	perl "$1" "$2" >"$4" && perl "$1" "$3" >"$5" && grep -v "^image" "$5" | diff - "$4" >"$6" &&
 	test "$(grep -c "^image" "$5")" = 1' sh "$DATA/capture/decode.pl" "$cap" "$pack" "$TMP/r1" "$TMP/r2" "$TMP/d"
-status 0 "a pack can be packed" "$capinfo" --pack "$TMP/again.cap" "$pack"
-same "$TMP/again.cap" "$pack" "and nothing comes twice"
-ok "--pack - writes to standard output" sh -c '"$1" --pack - "$2" >"$3"' sh "$capinfo" "$cap" "$TMP/stdout.cap"
-same "$TMP/stdout.cap" "$pack" "the same bytes"
-ok "a capture from standard input is packed" sh -c '"$1" --pack "$3" - <"$2"' sh "$capinfo" "$cap" "$TMP/stdin.cap"
-same "$TMP/stdin.cap" "$pack" "the same bytes too"
+status 0 "--pack accepts a pack" "$capinfo" --pack "$TMP/again.cap" "$pack"
+same "$TMP/again.cap" "$pack" "packing a pack gives the same bytes"
+ok "--pack - exits with status 0" sh -c '"$1" --pack - "$2" >"$3"' sh "$capinfo" "$cap" "$TMP/stdout.cap"
+same "$TMP/stdout.cap" "$pack" "--pack - writes the same bytes to standard output"
+ok "--pack accepts a capture on standard input" sh -c '"$1" --pack "$3" - <"$2"' sh "$capinfo" "$cap" "$TMP/stdin.cap"
+same "$TMP/stdin.cap" "$pack" "a capture on standard input gives the same pack"
 
-# the image itself, to those who know ELF
+# the image itself, read by readelf
 perl -e 'local $/; open my $f, "<:raw", $ARGV[0]; $_ = <$f>; my $at = rindex $_, "\x7fELF"; print substr $_, $at' \
 	"$pack" >"$TMP/image"
-is "$(id_of "$TMP/image")" "$(id_of "$TMP/prog")" "readelf finds the program's build ID in the image"
+is "$(id_of "$TMP/image")" "$(id_of "$TMP/prog")" "readelf finds the program's build ID in the packed image"
 functions() {
 	readelf -Ws "$1" 2>/dev/null | awk '$4 == "FUNC" && $7 != "UND" { print $2, $3, $8 }' | sort -u
 }
 functions "$TMP/prog" >"$TMP/f1"
 functions "$TMP/image" >"$TMP/f2"
-same "$TMP/f2" "$TMP/f1" "and all of its functions"
-is "$(readelf -WS "$TMP/image" 2>/dev/null | grep -c 'debug_info')" 0 "but no debug information"
+same "$TMP/f2" "$TMP/f1" "the packed image has all functions of the program"
+is "$(readelf -WS "$TMP/image" 2>/dev/null | grep -c 'debug_info')" 0 "the packed image has no debug information"
 loads() {
 	readelf -Wl "$1" | awk '$1 == "LOAD" { print $2, $3, $5, $6 }'
 }
-is "$(loads "$TMP/image")" "$(loads "$TMP/prog")" "segments are where they were"
+is "$(loads "$TMP/image")" "$(loads "$TMP/prog")" "the packed image has the segments of the program"
 
 # a stripped file and its debug file
 full=$TMP/prog.full
@@ -107,26 +107,26 @@ cp "$TMP/prog" "$full"
 objcopy --only-keep-debug "$full" "$TMP/prog.debug"
 strip "$TMP/prog"
 objcopy --add-gnu-debuglink="$TMP/prog.debug" "$TMP/prog"
-status 0 "a stripped program is packed" "$capinfo" --pack "$pack" "$cap"
+status 0 "--pack accepts a stripped program" "$capinfo" --pack "$pack" "$cap"
 gone "$TMP/prog"
 gone "$TMP/prog.debug"
 named "$pack" "$TMP/after"
-same "$TMP/after" "$TMP/before" "with all names that its debug file has"
+same "$TMP/after" "$TMP/before" "the pack of a stripped program has the names of its debug file"
 back "$TMP/prog"
 back "$TMP/prog.debug"
 
-# --- what is missing is reported
+# --- files that cannot be packed
 
 gone "$TMP/prog"
-status 1 "a file that is gone is left out with status 1" "$capinfo" --pack "$pack" "$cap"
-like "$(cat "$err")" "^capinfo: '$TMP/prog' is not packed: it cannot be opened: No such file" "and named, with the reason"
-status 0 "the rest is a whole capture" "$capinfo" --verify "$pack"
+status 1 "--pack skips a missing file with status 1" "$capinfo" --pack "$pack" "$cap"
+like "$(cat "$err")" "^capinfo: '$TMP/prog' is not packed: it cannot be opened: No such file" "the message names the missing file, with the reason"
+status 0 "the pack without the missing file is a complete capture" "$capinfo" --verify "$pack"
 back "$TMP/prog"
 cp "$TMP/noid" "$TMP/other"
 mv "$TMP/prog" "$TMP/prog.away"
 cp "$TMP/noid" "$TMP/prog"
-status 1 "another file under its name is not taken" "$capinfo" --pack "$pack" "$cap"
-like "$(cat "$err")" "another file: build ID $id is recorded" "which is reported"
+status 1 "--pack skips a file with another build ID, with status 1" "$capinfo" --pack "$pack" "$cap"
+like "$(cat "$err")" "another file: build ID $id is recorded" "the message names the recorded build ID"
 back "$TMP/prog"
 
 # --- errors
@@ -134,32 +134,32 @@ back "$TMP/prog"
 "$capinfo" --pack "$pack" "$cap"
 size=$(wc -c <"$cap")
 head -c $((size - 30)) "$cap" >"$TMP/cut.cap"
-status 1 "a damaged capture is packed with status 1" "$capinfo" --pack "$TMP/cut.pack" "$TMP/cut.cap"
-like "$(cat "$err")" "what is whole of it is packed" "as far as it is whole, which is reported"
+status 1 "--pack of a damaged capture gives status 1" "$capinfo" --pack "$TMP/cut.pack" "$TMP/cut.cap"
+like "$(cat "$err")" "what is whole of it is packed" "--pack reports that it packs the intact part of a damaged capture"
 run "$capinfo" --verify "$TMP/cut.pack"
-is "$rc" 1 "and the pack is not complete either"
+is "$rc" 1 "the pack of a damaged capture is incomplete too"
 gone "$TMP/prog"
 named "$TMP/cut.pack" "$TMP/after"
-ok "but has the names" grep -q ' plain+0x' "$TMP/after"
+ok "the pack of a damaged capture has names" grep -q ' plain+0x' "$TMP/after"
 back "$TMP/prog"
 echo text >"$TMP/text"
-status 2 "what is no capture is not packed" "$capinfo" --pack "$TMP/none.cap" "$TMP/text"
-ok "and leaves no file" test ! -e "$TMP/none.cap"
-status 2 "a file that is no capture is not written over" "$capinfo" --pack "$TMP/text" "$cap"
-like "$(cat "$err")" "exists and is not a capture" "which is reported"
-is "$(cat "$TMP/text")" text "and it is as it was"
-status 0 "--force writes over it" "$capinfo" --force --pack "$TMP/text" "$cap"
-same "$TMP/text" "$pack" "with the pack"
+status 2 "--pack refuses an input that is not a capture" "$capinfo" --pack "$TMP/none.cap" "$TMP/text"
+ok "--pack leaves no file if the input is not a capture" test ! -e "$TMP/none.cap"
+status 2 "--pack does not overwrite a file that is not a capture" "$capinfo" --pack "$TMP/text" "$cap"
+like "$(cat "$err")" "exists and is not a capture" "the message says that the existing file is not a capture"
+is "$(cat "$TMP/text")" text "the existing file is unchanged"
+status 0 "--force overwrites a file that is not a capture" "$capinfo" --force --pack "$TMP/text" "$cap"
+same "$TMP/text" "$pack" "the file overwritten with --force is the pack"
 ln -s "$TMP/text" "$TMP/link"
-status 2 "a symbolic link is not followed" "$capinfo" --force --pack "$TMP/link" "$cap"
-status 2 "a folder that is not there is an error" "$capinfo" --pack "$TMP/nowhere/x" "$cap"
-status 64 "--force without --pack is bad usage" "$capinfo" --force "$cap"
+status 2 "--pack does not follow a symbolic link" "$capinfo" --force --pack "$TMP/link" "$cap"
+status 2 "--pack into a missing folder gives status 2" "$capinfo" --pack "$TMP/nowhere/x" "$cap"
+status 64 "--force without --pack is a usage error" "$capinfo" --force "$cap"
 if [ -c /dev/full ]; then
-	status 2 "a full disk is reported" "$capinfo" --force --pack /dev/full "$cap"
-	like "$(cat "$err")" "No space left on device" "as that"
-	ok "and on standard output" sh -c '"$1" --pack - "$2" >/dev/full 2>"$3"; test $? = 2' sh "$capinfo" "$cap" "$TMP/e"
+	status 2 "--pack to a full device gives status 2" "$capinfo" --force --pack /dev/full "$cap"
+	like "$(cat "$err")" "No space left on device" "the message names the full device as the reason"
+	ok "--pack - to a full device gives status 2" sh -c '"$1" --pack - "$2" >/dev/full 2>"$3"; test $? = 2' sh "$capinfo" "$cap" "$TMP/e"
 else
-	skip "a full disk is reported" "no /dev/full"
+	skip "--pack to a full device gives status 2" "no /dev/full"
 fi
 cp "$pack" "$TMP/old.cap"
 (
@@ -167,8 +167,8 @@ cp "$pack" "$TMP/old.cap"
 	trap '' XFSZ
 	exec "$capinfo" --pack "$TMP/old.cap" "$cap"
 ) >/dev/null 2>&1
-is $? 2 "a write that fails is status 2"
-same "$TMP/old.cap" "$pack" "and the older capture is still there"
-is "$(find "$TMP" -name 'old.cap.*' | wc -l)" 0 "without anything beside it"
+is $? 2 "a failed write gives status 2"
+same "$TMP/old.cap" "$pack" "a failed write leaves the older capture unchanged"
+is "$(find "$TMP" -name 'old.cap.*' | wc -l)" 0 "a failed write leaves no temporary file"
 
 tap_done

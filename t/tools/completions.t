@@ -15,12 +15,12 @@ for shell in bash zsh fish; do
 		[ "$tool" != stackfold ] || bin=$TMP
 		file=$tool
 		[ "$shell" != zsh ] || file=_$tool
-		"$bin/$tool" "--completion=$shell" >"$TMP/$shell/$file" || fail "$tool prints what $shell needs"
+		"$bin/$tool" "--completion=$shell" >"$TMP/$shell/$file" || fail "$tool prints completions for $shell"
 	done
 done
 cd "$TMP/folder" || exit 1
 
-# Every option of --help.
+# options_of TOOL: every option of --help
 options_of() {
 	"$BIN/$1" --help | sed -n 's/^  [ -][ a-zA-Z][ ,] --\([a-z-]*\).*/--\1/p' | sort
 }
@@ -28,15 +28,15 @@ sleep 1000 &
 sleeper=$!
 at_exit_kill $sleeper
 
-# offers SHELL LINE: what it offers at the end of that line, a word a line, sorted. A folder or a file that bash
-# would look for itself is "default" and "dirnames".
+# SHELL_offers LINE: prints what the shell offers at the end of that line, one word per line, sorted.
+# "default" and "dirnames" stand for files and folders that bash itself completes.
 bash_offers() {
 	# shellcheck disable=SC2016 # the inner shell's
 	bash --norc -c '
 		compopt() { echo "${@: -1}"; }
 		line=$1
 		. "$2/${line%% *}"
-		# as readline takes it apart: "=" is a word of its own, and so is nothing behind a blank
+		# like readline: "=" is a word of its own, and there is an empty word after a blank
 		read -ra COMP_WORDS <<<"${line//=/ = }"
 		[[ $line != *" " ]] || COMP_WORDS+=("")
 		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -50,7 +50,7 @@ fish_offers() {
 		source $argv[1]
 		complete -C $argv[2]' "$TMP/fish/${1%% *}" "$1" | cut -f 1 | sort
 }
-# In a terminal of its own, where a TAB is typed; what compadd would add goes to a file.
+# zsh runs in a pseudo-terminal, where a TAB is typed; a compadd of our own writes to a file.
 cat >"$TMP/typed.zsh" <<'EOT'
 line=$1 dir=$2 out=$3
 zmodload zsh/zpty
@@ -77,7 +77,7 @@ zsh_offers() {
 	sort -u "$TMP/typed"
 }
 
-# Those of LINE are exactly WANTED, in words that are split here.
+# offers SHELL LINE WANTED NAME: the words offered for LINE are exactly WANTED
 offers() { # SHELL LINE WANTED NAME
 	command -v "$1" >/dev/null || {
 		skip "$1: $4" "$1 is not installed"
@@ -85,52 +85,52 @@ offers() { # SHELL LINE WANTED NAME
 	}
 	is "$("$1"_offers "$2" | tr '\n' ' ')" "$3${3:+ }" "$1: $4"
 }
-# Every number in /proc would be too much to compare: that of a process of our own is among them.
+# The test cannot list all PIDs: it checks that one known process is offered.
 offers_pid() { # SHELL LINE NAME
 	is "$("$1"_offers "$2" | grep -cx "$sleeper")" 1 "$1: $3"
 }
 
 for shell in bash zsh fish; do
 	if ! command -v $shell >/dev/null; then
-		skip "$shell completes" "$shell is not installed"
+		skip "$shell completes the command lines of the tools" "$shell is not installed"
 		continue
 	fi
 	for tool in $tools; do
-		is "$(${shell}_offers "$tool --")" "$(options_of "$tool")" "$shell: every option of $tool, and no other"
+		is "$(${shell}_offers "$tool --")" "$(options_of "$tool")" "$shell: exactly the options of $tool are offered"
 	done
-	offers $shell "stackfold --to" "--top" "the tool under the name that it is installed by"
-	offers $shell "offcpu-record --unwind " "auto dwarf fp none" "words of which an option takes one"
-	offers $shell "offcpu-record -a --mode r" "raw" "those that begin so"
-	offers $shell "bpfcheck --tool s" "stackmap-test symbolize" "the names of tools"
-	offers_pid $shell "offcpu-record -p " "processes that run"
-	offers_pid $shell "offcpu-record --pid " "the same for the long option"
-	offers_pid $shell "offcpu-record -aKp " "and where other letters are in the word"
-	offers_pid $shell "offcpu-record -t " "threads that run"
-	offers $shell "offcpu-record -d " "" "nothing where anything can be given"
+	offers $shell "stackfold --to" "--top" "stackfold is completed under its installed name"
+	offers $shell "offcpu-record --unwind " "auto dwarf fp none" "--unwind offers its keywords"
+	offers $shell "offcpu-record -a --mode r" "raw" "--mode offers the keywords that start with the typed letter"
+	offers $shell "bpfcheck --tool s" "stackmap-test symbolize" "--tool offers the names of tools"
+	offers_pid $shell "offcpu-record -p " "-p offers running processes"
+	offers_pid $shell "offcpu-record --pid " "--pid offers running processes"
+	offers_pid $shell "offcpu-record -aKp " "-p offers running processes after other option letters"
+	offers_pid $shell "offcpu-record -t " "-t offers running threads"
+	offers $shell "offcpu-record -d " "" "-d offers nothing"
 	[ $shell = bash ] ||
-		offers $shell "offcpu-record -- sort --reverse --zero-t" "--zero-terminated" "the options of a command behind --"
+		offers $shell "offcpu-record -- sort --reverse --zero-t" "--zero-terminated" "options of a command after -- are offered"
 done
-offers bash "offcpu-record --mode=r" "raw" "an argument behind ="
-offers zsh "offcpu-record --mode=r" "raw" "an argument behind ="
-offers fish "offcpu-record --mode=r" "--mode=raw" "an argument behind ="
-offers bash "unwindinfo -- --s" "default" "files behind --, no options"
-offers zsh "unwindinfo -- --s" "" "no options behind --"
-offers fish "unwindinfo -- --s" "" "no options behind --"
-like "$(bash_offers "offcpu-record -- sor")" "^sort$" "bash: commands behind --"
-offers bash "offcpu-record -- sort -r x" "default" "files behind a command"
-offers bash "capinfo " "default" "files for an operand, by bash itself"
-offers bash "capinfo --pack " "default" "and for an option"
-offers bash "symbolize --symfs " "dirnames" "folders where one is meant"
-offers bash "offcpu-record " "" "no file where a command comes behind --"
-offers zsh "capinfo " "a.cap b\\ c inner" "files for an operand"
-offers zsh "capinfo --pack a" "a.cap" "and for an option"
-offers zsh "symbolize --symfs " "inner" "folders where one is meant"
-offers fish "capinfo " "a.cap b c inner/" "files for an operand"
-offers fish "capinfo --pack a" "a.cap" "and for an option"
-offers fish "symbolize --symfs " "inner/" "folders where one is meant"
-offers zsh "capinfo --json --m" "" "no option that one before excludes"
+offers bash "offcpu-record --mode=r" "raw" "an argument after = is completed"
+offers zsh "offcpu-record --mode=r" "raw" "an argument after = is completed"
+offers fish "offcpu-record --mode=r" "--mode=raw" "an argument after = is completed"
+offers bash "unwindinfo -- --s" "default" "files, and no options, are offered after --"
+offers zsh "unwindinfo -- --s" "" "no options are offered after --"
+offers fish "unwindinfo -- --s" "" "no options are offered after --"
+like "$(bash_offers "offcpu-record -- sor")" "^sort$" "bash: commands are offered after --"
+offers bash "offcpu-record -- sort -r x" "default" "files are offered after a command"
+offers bash "capinfo " "default" "files are offered for an operand, by bash itself"
+offers bash "capinfo --pack " "default" "files are offered for --pack"
+offers bash "symbolize --symfs " "dirnames" "folders are offered for --symfs"
+offers bash "offcpu-record " "" "no file is offered as an operand of offcpu-record"
+offers zsh "capinfo " "a.cap b\\ c inner" "files are offered for an operand"
+offers zsh "capinfo --pack a" "a.cap" "files are offered for --pack"
+offers zsh "symbolize --symfs " "inner" "folders are offered for --symfs"
+offers fish "capinfo " "a.cap b c inner/" "files are offered for an operand"
+offers fish "capinfo --pack a" "a.cap" "files are offered for --pack"
+offers fish "symbolize --symfs " "inner/" "folders are offered for --symfs"
+offers zsh "capinfo --json --m" "" "an option that an earlier option excludes is not offered"
 
-# bash-completion finds the file by the name of the tool, and loads it when it is needed.
+# bash-completion finds the file by the name of the tool and loads it on demand.
 if [ -e /usr/share/bash-completion/bash_completion ]; then
 	mkdir -p "$TMP/home/bash-completion"
 	ln -s "$TMP/bash" "$TMP/home/bash-completion/completions"
@@ -146,10 +146,10 @@ if [ -e /usr/share/bash-completion/bash_completion ]; then
 		COMP_LINE="offcpu-record -- sort --reverse --zero-t"
 		COMP_WORDS=($COMP_LINE) COMP_POINT=${#COMP_LINE} COMP_CWORD=4
 		_offcpu_record 2>"$1/err"
-		echo "${COMPREPLY[@]}"' bash "$TMP/bash")" "--zero-terminated" "which completes the options of a command behind --, too"
+		echo "${COMPREPLY[@]}"' bash "$TMP/bash")" "--zero-terminated" "bash-completion completes options of a command after --"
 else
 	skip "bash-completion loads the file" "bash-completion is not installed"
-	skip "which completes the options of a command" "bash-completion is not installed"
+	skip "bash-completion completes options of a command after --" "bash-completion is not installed"
 fi
 
 tap_done

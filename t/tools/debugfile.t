@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; sh -c expands its own
-# Where debug files are: a matrix of places, each with the right file and with wrong ones, compared with gdb.
+# The search for debug files: each place, with the right file and with wrong ones, compared with gdb.
 . "$(dirname "$0")/../lib/tap.sh"
 
 unit=$OBJ/t/unit/debugfile
@@ -9,7 +9,7 @@ CC=${CC:-cc}
 unset DEBUGINFOD_URLS DEBUGINFOD_PROGRESS DEBUGINFOD_VERBOSE DEBUGINFOD_TIMEOUT
 export DEBUGINFOD_CACHE_PATH="$TMP/cache"
 
-command -v "$CC" >/dev/null || skip_all "no C compiler for the programs to be searched for"
+command -v "$CC" >/dev/null || skip_all "no C compiler for the test programs"
 have_gdb=
 command -v gdb >/dev/null && gdb -nx -batch -ex 'python print(1)' 2>/dev/null | grep -qx 1 && have_gdb=1
 
@@ -22,19 +22,19 @@ static inline int inner(struct other *o) { return o->s.a * (int)KIND; }
 int work(struct other *o) { return inner(o) + (o->next ? work(o->next) : 0); }
 int main(void) { struct other o = { { 1, 2, "" }, 0 }; return work(&o); }
 C
-# shellcheck disable=SC2015 # as meant: whatever fails, skip
+# shellcheck disable=SC2015 # intended: skip if any command fails
 "$CC" -O1 -g -gdwarf-4 -DKIND=1 -Wl,--build-id=sha1 -o full prog.c &&
 	"$CC" -O1 -g -gdwarf-4 -DKIND=2 -Wl,--build-id=sha1 -o other prog.c &&
 	"$CC" -O1 -g -gdwarf-4 -DKIND=1 -Wl,--build-id=none -o bare prog.c &&
 	objcopy --only-keep-debug full full.debug &&
 	objcopy --only-keep-debug other other.debug &&
-	objcopy --only-keep-debug bare bare.debug || skip_all "the programs to be searched for cannot be made"
+	objcopy --only-keep-debug bare bare.debug || skip_all "the test programs do not build"
 
 id_of() {
 	readelf -n "$1" | sed -n 's/.*Build ID: *//p'
 }
 
-# the path of an ID below a debug directory
+# id_path ID: the path of a build ID below a debug directory
 id_path() {
 	echo "$1" | sed 's|^\(..\)\(.*\)$|.build-id/\1/\2.debug|'
 }
@@ -42,12 +42,13 @@ id_path() {
 id=$(id_of full)
 ids=$(id_path "$id")
 
-# value LABEL: of the last run
+# value LABEL: prints a value of the last run
 value() {
 	sed -n "s/^$1=//p" "$out"
 }
 
-# A fresh tree at $w: bin/prog is stripped and has a link to prog.debug, whose contents are $2 (FULL is its program).
+# tree FULL DEBUG [OBJCOPY-FLAGS...]: makes a new tree at $w. bin/prog is FULL, stripped, with a debug link
+# to prog.debug, which has the contents of DEBUG.
 tree() { # FULL DEBUG [OBJCOPY-FLAGS...]
 	t_full=$1
 	t_debug=$2
@@ -60,7 +61,7 @@ tree() { # FULL DEBUG [OBJCOPY-FLAGS...]
 	(cd "$w" && objcopy --add-gnu-debuglink=prog.debug bin/prog)
 }
 
-# put PLACE: where the debug file of the tree is to be; leaves $at, its path
+# put PLACE: moves the debug file of the tree to PLACE and sets $at to its path
 put() {
 	case $1 in
 	build-id) at=$w/dbg/$ids ;;
@@ -76,18 +77,18 @@ find_debug() { # [ARGUMENTS...] FILE
 	run timeout 20 "$unit" --find "$@"
 }
 
-# the separate debug file that gdb reads for PROG with the debug directory DIR
+# gdb_finds PROG DIR: prints the debug file that gdb reads for PROG with the debug directory DIR
 gdb_finds() {
 	gdb -nx -batch -iex "set debug-file-directory $2" -iex 'set debuginfod enabled off' \
 		-ex 'python print("\n".join(["=" + o.filename for o in gdb.objfiles() if o.owner]))' "$1" 2>/dev/null |
 		sed -n 's/^=//p'
 }
 
-as_gdb() { # NAME: the last answer is that of gdb
+as_gdb() { # NAME: gdb finds the debug file of the last run
 	if [ "$have_gdb" ]; then
-		is "$(gdb_finds "$w/bin/prog" "$w/dbg")" "$(value debug)" "$1: gdb says so too"
+		is "$(gdb_finds "$w/bin/prog" "$w/dbg")" "$(value debug)" "$1: gdb agrees"
 	else
-		skip "$1: gdb says so too" "no gdb with Python"
+		skip "$1: gdb agrees" "no gdb with Python"
 	fi
 }
 
@@ -100,7 +101,7 @@ for place in build-id beside dot-debug debug-dir; do
 		put $place
 		find_debug -d "$w/dbg" "$w/bin/prog"
 		is "$(value debug)" "$at" "$kind, $place: the debug file is found"
-		is "$(value where)$(value missed)" "$at" "$kind, $place: and where, without a complaint"
+		is "$(value where)$(value missed)" "$at" "$kind, $place: the path is reported, and no complaint"
 		as_gdb "$kind, $place"
 	done
 done
@@ -114,10 +115,10 @@ if command -v eu-strip >/dev/null; then
 	rm "$w/prog.debug"
 	(cd "$w/bin" && eu-strip -f prog.debug -o prog "$TMP/made/full")
 	find_debug "$w/bin/prog"
-	is "$(value debug)" "$w/bin/prog.debug" "what eu-strip splits off is found"
+	is "$(value debug)" "$w/bin/prog.debug" "a debug file made by eu-strip is found"
 	as_gdb "eu-strip"
 else
-	skip "what eu-strip splits off is found" "no eu-strip"
+	skip "a debug file made by eu-strip is found" "no eu-strip"
 fi
 
 tree full full.debug
@@ -125,26 +126,26 @@ put beside
 mkdir "$w/links"
 ln -s ../bin/prog "$w/links/prog"
 find_debug "$w/links/prog"
-is "$(value debug)" "$w/bin/prog.debug" "a program reached by a link: the debug file beside what it links to"
+is "$(value debug)" "$w/bin/prog.debug" "a program that is a link: the debug file beside its target is found"
 tree full full.debug
 put debug-dir
 ln -s bin "$w/sbin"
 find_debug -d "$w/dbg" "$w/sbin/prog"
-is "$(value debug)" "$at" "below a directory that is a link: the debug directory of the real path"
-as_gdb "a real path"
+is "$(value debug)" "$at" "a program in a linked directory: the debug file of its real path is found"
+as_gdb "a program in a linked directory"
 
 tree full full.debug
 put beside
 mkdir -p "$w/first" "$w/dbg/$(dirname "$ids")"
 cp "$at" "$w/dbg/$ids"
 find_debug -d "$w/first" -d "$w/dbg" "$w/bin/prog"
-is "$(value debug)" "$w/dbg/$ids" "the build ID comes before the link, and each --debug-dir is looked into"
-as_gdb "build ID and link"
+is "$(value debug)" "$w/dbg/$ids" "the build ID is preferred to the debug link, and each --debug-dir is searched"
+as_gdb "build ID and debug link"
 
 find_debug "$TMP/made/full"
-is "$(value debug)$(value missed)" "" "a file with debug information of its own is given no other"
+is "$(value debug)$(value missed)" "" "a file with its own debug information gets no other"
 
-# --- files that are there and are not the one ---
+# --- files in the right place that must not be used ---
 
 for place in beside dot-debug debug-dir; do
 	for kind in full bare; do
@@ -152,46 +153,46 @@ for place in beside dot-debug debug-dir; do
 		put $place
 		printf x >>"$at"
 		find_debug -d "$w/dbg" "$w/bin/prog"
-		is "$(value debug)" "" "$kind, $place: one with another CRC is not used"
-		like "$(value missed)" "^'$at' has CRC [0-9a-f]{8} instead of [0-9a-f]{8}$" "$kind, $place: and that is reported"
+		is "$(value debug)" "" "$kind, $place: a file with another CRC is not used"
+		like "$(value missed)" "^'$at' has CRC [0-9a-f]{8} instead of [0-9a-f]{8}$" "$kind, $place: another CRC is reported"
 		as_gdb "$kind, $place, another CRC"
 	done
 	tree full other.debug
 	put $place
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	is "$(value debug)" "" "$place: one with another build ID is not used, though its CRC agrees"
-	like "$(value missed)" "^'$at' has build ID $(id_of other) instead of $id$" "$place: and that is reported"
+	is "$(value debug)" "" "$place: a file with another build ID is not used, though its CRC matches"
+	like "$(value missed)" "^'$at' has build ID $(id_of other) instead of $id$" "$place: another build ID is reported"
 	tree full bare.debug
 	put $place
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	like "$(value debug)$(value missed)" "^'$at' has no build ID" "$place: nor one without a build ID"
+	like "$(value debug)$(value missed)" "^'$at' has no build ID" "$place: a file without a build ID is not used"
 done
 tree full other.debug
 put build-id
 find_debug -d "$w/dbg" "$w/bin/prog"
-like "$(value debug)$(value missed)" "^'$at' has build ID" "a file under a wrong build ID is not used"
-as_gdb "build-id, another build ID"
+like "$(value debug)$(value missed)" "^'$at' has build ID" "a file stored under a wrong build ID is not used"
+as_gdb "a file stored under a wrong build ID"
 
 tree full full.debug
 put dot-debug
 mkdir -p "$w/dbg/$(dirname "$ids")"
 cp "$TMP/made/other.debug" "$w/dbg/$ids"
 find_debug -d "$w/dbg" "$w/bin/prog"
-is "$(value debug)$(value missed)" "$at" "behind a wrong one the right one is found"
+is "$(value debug)$(value missed)" "$at" "after a wrong file the search finds the right one"
 
 tree full full.debug
 cp "$w/bin/prog" "$w/copy"
 mkdir -p "$w/dbg/$(dirname "$ids")"
 mv "$w/copy" "$w/dbg/$ids"
 find_debug -d "$w/dbg" "$w/bin/prog"
-like "$(value debug)$(value missed)" "holds neither" "a copy of the stripped program is no debug file"
+like "$(value debug)$(value missed)" "holds neither" "a copy of the stripped program is not a debug file"
 tree full full.debug
 mkdir -p "$w/dbg/$(dirname "$ids")"
 ln "$w/bin/prog" "$w/dbg/$ids"
 find_debug -d "$w/dbg" "$w/bin/prog"
-is "$(value debug)$(value missed)" "" "nor is the program itself"
+is "$(value debug)$(value missed)" "" "the stripped program itself is not a debug file"
 
-# spoil WHAT: put at $at something that must neither be used nor waited for
+# spoil WHAT: replaces $at by something that must neither be used nor block
 spoil() {
 	rm -f "$at"
 	case $1 in
@@ -212,10 +213,10 @@ for place in build-id beside dot-debug debug-dir; do
 		put $place
 		spoil $what
 		find_debug -d "$w/dbg" "$w/bin/prog"
-		is "$rc:$(value debug)" "0:" "$place: a $what is not used"
+		is "$rc:$(value debug)" "0:" "$place: not used as a debug file: $what"
 		case $what in
-		dangling) is "$(value missed)" "" "$place: a $what link is nothing" ;;
-		*) like "$(value missed)" "^'$at' " "$place: the $what is reported" ;;
+		dangling) is "$(value missed)" "" "$place: a $what link is ignored without a message" ;;
+		*) like "$(value missed)" "^'$at' " "$place: reported as unusable: $what" ;;
 		esac
 	done
 done
@@ -227,32 +228,32 @@ tree full full.debug
 mkdir -p "$w/$debug/$(dirname "$ids")" "$w/store"
 cp "$w/prog.debug" "$w/$debug/$ids"
 find_debug -s "$w" /bin/prog
-is "$(value debug)" "$w/$debug/$ids" "symfs: by build ID below its /usr/lib/debug"
-is "$(value where)" "$w/$debug/$ids" "symfs: where is reported as a path of this machine"
+is "$(value debug)" "$w/$debug/$ids" "symfs: a debug file is found by build ID below /usr/lib/debug"
+is "$(value where)" "$w/$debug/$ids" "symfs: the path of the debug file is reported as one of this machine"
 rm "$w/$debug/$ids"
 mkdir -p "$w/$debug/bin"
 cp "$w/prog.debug" "$w/$debug/bin/"
 find_debug -s "$w" /bin/prog
-is "$(value debug)" "$w/$debug/bin/prog.debug" "symfs: by link below its /usr/lib/debug"
+is "$(value debug)" "$w/$debug/bin/prog.debug" "symfs: a debug file is found by debug link below /usr/lib/debug"
 rm "$w/$debug/bin/prog.debug"
 cp "$w/prog.debug" "$w/bin/"
 find_debug -s "$w" /bin/prog
-is "$(value debug)" "$w/bin/prog.debug" "symfs: beside the program"
+is "$(value debug)" "$w/bin/prog.debug" "symfs: a debug file is found beside the program"
 rm "$w/bin/prog.debug"
 ln -s /bin "$w/sbin"
 mkdir -p "$w/bin/.debug"
 cp "$w/prog.debug" "$w/bin/.debug/"
 find_debug -s "$w" /sbin/prog
-is "$(value debug)" "$w/bin/.debug/prog.debug" "symfs: an absolute link is one inside it"
+is "$(value debug)" "$w/bin/.debug/prog.debug" "symfs: an absolute link to a directory is resolved inside the symfs"
 rm "$w/bin/.debug/prog.debug"
 
 cp "$w/prog.debug" "$w/store/"
 ln -s /store/prog.debug "$w/$debug/$ids"
 find_debug -s "$w" /bin/prog
-is "$(value debug)" "$w/store/prog.debug" "symfs: a debug file that is an absolute link is found inside"
+is "$(value debug)" "$w/store/prog.debug" "symfs: an absolute link to a debug file is resolved inside the symfs"
 rm "$w/store/prog.debug"
 
-# a right file outside, to which every place is a link
+# a valid debug file outside the symfs, with a link to it in every place
 cp "$w/prog.debug" "$TMP/outside.debug"
 up=../../../../../../../../../../..
 for to in "$TMP/outside.debug" "$up$TMP/outside.debug" "/proc/self/root$TMP/outside.debug"; do
@@ -261,27 +262,27 @@ for to in "$TMP/outside.debug" "$up$TMP/outside.debug" "/proc/self/root$TMP/outs
 		ln -sf "$to" "$at"
 	done
 	find_debug -s "$w" /bin/prog
-	is "$(value debug)$(value missed)" "" "symfs: links to ${to%"$TMP"*}... do not leave it"
+	is "$(value debug)$(value missed)" "" "symfs: links to ${to%"$TMP"*}... do not leave the symfs"
 done
 rm -rf "${w:?}/$debug/.build-id" "$w/bin/.debug"
 mkdir -p "$TMP/outdir/$(dirname "$ids")"
 cp "$w/prog.debug" "$TMP/outdir/$ids"
 ln -s "$TMP/outdir/.build-id" "$w/$debug/.build-id"
 find_debug -s "$w" /bin/prog
-is "$(value debug)$(value missed)" "" "symfs: nor does a link to a directory"
+is "$(value debug)$(value missed)" "" "symfs: a link to a directory does not leave the symfs"
 rm "$w/$debug/.build-id"
 mkdir -p "$w/$debug/$(dirname "$ids")"
 mkfifo "$w/$debug/$ids"
 find_debug -s "$w" /bin/prog
-like "$rc:$(value debug)$(value missed)" "^0:'$w/$debug/$ids' is not a regular" "symfs: a FIFO is not waited for"
+like "$rc:$(value debug)$(value missed)" "^0:'$w/$debug/$ids' is not a regular" "symfs: a FIFO does not block"
 mkdir -p "$TMP/own/$(dirname "$ids")"
 cp "$w/prog.debug" "$TMP/own/$ids"
 find_debug -s "$w" -d "$TMP/own" /bin/prog
-is "$(value debug)" "$TMP/own/$ids" "a --debug-dir of this machine serves beside a symfs"
+is "$(value debug)" "$TMP/own/$ids" "a --debug-dir of this machine is used together with a symfs"
 
 # --- alternate files ---
 
-# dwz puts what two programs share into an alternate; its name is $1 for the programs
+# alternate NAME: makes an alternate file with dwz; the programs refer to it by NAME
 alternate() {
 	tree full full.debug
 	cp "$TMP/made/full" "$w/a"
@@ -291,7 +292,7 @@ alternate() {
 	strip -o "$w/bin/prog" "$w/a"
 }
 
-# gdb complains of an alternate that it does not find
+# gdb_misses_alt PROG: counts gdb's complaints about a missing alternate file
 gdb_misses_alt() {
 	gdb -nx -batch -iex "set debug-file-directory $w/dbg" -iex 'set debuginfod enabled off' \
 		-ex 'info line work' "$1" 2>&1 | grep -c 'debugaltlink'
@@ -300,14 +301,14 @@ gdb_misses_alt() {
 if command -v dwz >/dev/null && alternate ../../../.dwz/alt; then
 	put build-id
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	is "$(value debug)" "$at" "an alternate that is missing does not cost the debug file"
-	like "$(value alt)$(value missed)" "^alternate file '../../../.dwz/alt' is not there" "and is reported"
-	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 1 "gdb misses it too"
+	is "$(value debug)" "$at" "a debug file is used even if its alternate file is missing"
+	like "$(value alt)$(value missed)" "^alternate file '../../../.dwz/alt' is not there" "a missing alternate file is reported"
+	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 1 "gdb misses the alternate file too"
 	mkdir "$w/.dwz"
 	mv "$w/alt" "$w/.dwz/alt"
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	is "$(value alt)$(value missed)" "$w/.dwz/alt" "an alternate's name counts from the debug file"
-	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 0 "gdb finds it too"
+	is "$(value alt)$(value missed)" "$w/.dwz/alt" "a relative name of an alternate file starts at the debug file"
+	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 0 "gdb finds the alternate file by its relative name too"
 	mkdir "$w/real"
 	mv "$at" "$w/real/prog.debug"
 	ln -s "$w/real/prog.debug" "$at"
@@ -317,38 +318,38 @@ if command -v dwz >/dev/null && alternate ../../../.dwz/alt; then
 	ln -sf "$w/x/y/real/prog.debug" "$at"
 	mv "$TMP/.dwz" "$w/.dwz"
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	is "$(value alt)" "$w/.dwz/alt" "from where it really is, where it is a link"
+	is "$(value alt)" "$w/.dwz/alt" "a relative name of an alternate file starts at the real path of the debug file"
 	cp "$TMP/made/other.debug" "$w/.dwz/alt"
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	like "$(value alt)$(value missed)" "^alternate file: '.*/.dwz/alt' has build ID" "another's alternate is not used"
+	like "$(value alt)$(value missed)" "^alternate file: '.*/.dwz/alt' has build ID" "an alternate file with another build ID is not used"
 
 	alternate "$TMP/named.alt"
 	put build-id
 	cp "$w/alt" "$TMP/named.alt"
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	is "$(value alt)" "$TMP/named.alt" "an absolute name is that file"
+	is "$(value alt)" "$TMP/named.alt" "an alternate file is found by its absolute name"
 	rm "$TMP/named.alt"
 	alt_at=$w/dbg/$(id_path "$(id_of "$w/alt")")
 	mkdir -p "$(dirname "$alt_at")"
 	cp "$w/alt" "$alt_at"
 	find_debug -d "$w/dbg" "$w/bin/prog"
 	is "$(value alt)" "$alt_at" "an alternate is found by its build ID"
-	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 0 "gdb finds that too"
+	[ -z "$have_gdb" ] || is "$(gdb_misses_alt "$w/bin/prog")" 0 "gdb finds the alternate file by its build ID too"
 
 	alternate /usr/lib/debug/.dwz/no-such-host/alt
 	put build-id
 	mkdir -p "$w/dbg/.dwz/no-such-host"
 	cp "$w/alt" "$w/dbg/.dwz/no-such-host/alt"
 	find_debug -d "$w/dbg" "$w/bin/prog"
-	is "$(value alt)" "$w/dbg/.dwz/no-such-host/alt" "below /usr/lib/debug is below each --debug-dir too"
+	is "$(value alt)" "$w/dbg/.dwz/no-such-host/alt" "an alternate file below /usr/lib/debug is searched for below each --debug-dir too"
 	find_debug "$w/a"
-	like "$(value debug):$(value missed)" "^:alternate file" "a file with debug information of its own has alternates as well"
+	like "$(value debug):$(value missed)" "^:alternate file" "a file with its own debug information has alternate files too"
 	mkdir -p "$w/usr/lib/debug/.dwz/no-such-host"
 	cp "$w/alt" "$w/usr/lib/debug/.dwz/no-such-host/alt"
 	find_debug -s "$w" /a
-	is "$(value alt)" "$w/usr/lib/debug/.dwz/no-such-host/alt" "symfs: an alternate is looked for inside"
+	is "$(value alt)" "$w/usr/lib/debug/.dwz/no-such-host/alt" "symfs: an alternate file is searched for inside the symfs"
 else
-	skip "alternate files" "no dwz that makes one"
+	skip "alternate files are found" "dwz is missing or makes no alternate file"
 fi
 
 # --- MiniDebugInfo, made as distributions make it ---
@@ -370,22 +371,22 @@ if command -v xz >/dev/null && command -v eu-readelf >/dev/null; then
 	strip -o packed "$TMP/made/full"
 	objcopy --add-section .gnu_debugdata=inside.xz packed
 	run timeout 20 "$unit" --mini packed
-	same "$out" inside "the file in .gnu_debugdata comes out as it went in"
+	same "$out" inside "the file in .gnu_debugdata is unpacked unchanged"
 	functions -s "$out" >ours
 	functions -s --elf-section=.gnu_debugdata packed >theirs
-	same ours theirs "its functions are those that eu-readelf sees there"
-	ok "work() is one of them" grep -qx work ours
+	same ours theirs "the functions in .gnu_debugdata are those that eu-readelf finds"
+	ok "work() is a function in .gnu_debugdata" grep -qx work ours
 	head -c 300 inside.xz >cut.xz
 	strip -o cut "$TMP/made/full"
 	objcopy --add-section .gnu_debugdata=cut.xz cut
-	status 2 "a stream that is cut is no file" timeout 20 "$unit" --mini cut
-	like "$(cat "$err")" "its .gnu_debugdata: is cut" "and that is reported"
+	status 2 "a truncated .gnu_debugdata is refused" timeout 20 "$unit" --mini cut
+	like "$(cat "$err")" "its .gnu_debugdata: is cut" "a truncated .gnu_debugdata is reported"
 	strip -o alien "$TMP/made/other"
 	objcopy --add-section .gnu_debugdata=inside.xz alien
-	status 2 "another program's is not used" timeout 20 "$unit" --mini alien
-	like "$(cat "$err")" "its .gnu_debugdata: .*build ID differs" "and that is reported"
+	status 2 "the .gnu_debugdata of another program is not used" timeout 20 "$unit" --mini alien
+	like "$(cat "$err")" "its .gnu_debugdata: .*build ID differs" "the .gnu_debugdata of another program is reported"
 else
-	skip "MiniDebugInfo" "no xz or no eu-readelf"
+	skip ".gnu_debugdata is unpacked" "no xz or no eu-readelf"
 fi
 
 # --- split debug information ---
@@ -394,39 +395,39 @@ mkdir "$TMP/split"
 cd "$TMP/split" || exit 1
 if "$CC" -O1 -g -gdwarf-4 -gsplit-dwarf -DKIND=1 -c "$TMP/made/prog.c" -o p.o && "$CC" -o p p.o && [ -e p.dwo ]; then
 	run timeout 20 "$unit" --dwo "$TMP/split/p" "$TMP/split/p.dwo"
-	is "$(value dwo)" "$TMP/split/p.dwo" "a .dwo is found by its path"
+	is "$(value dwo)" "$TMP/split/p.dwo" "a .dwo is found by its absolute path"
 	run timeout 20 "$unit" --dwo "$TMP/split/p" p.dwo
-	is "$(value dwo)" "$TMP/split/p.dwo" "and by a relative one"
+	is "$(value dwo)" "$TMP/split/p.dwo" "a .dwo is found by a relative path"
 	run timeout 20 "$unit" --dwo "$TMP/split/p" /no/such/directory/p.dwo
-	is "$(value dwo)" "$TMP/split/p.dwo" "and beside the program, where that was moved with it"
+	is "$(value dwo)" "$TMP/split/p.dwo" "a .dwo is found beside the program if its recorded directory is missing"
 	run timeout 20 "$unit" --dwo -s "$TMP/split" /p /p.dwo
-	is "$(value dwo)" "$TMP/split/p.dwo" "and inside a symfs"
+	is "$(value dwo)" "$TMP/split/p.dwo" "a .dwo is found inside a symfs"
 	run timeout 20 "$unit" --dwo "$TMP/split/p" q.dwo
-	is "$(value dwo):$(value missed)" ":'q.dwo' is not there" "one that is missing is reported"
+	is "$(value dwo):$(value missed)" ":'q.dwo' is not there" "a missing .dwo is reported"
 	mkfifo f.dwo
 	run timeout 20 "$unit" --dwo "$TMP/split/p" f.dwo
-	like "$rc:$(value dwo)$(value missed)" "^0:.*is not a regular file" "a FIFO is not waited for"
+	like "$rc:$(value dwo)$(value missed)" "^0:.*is not a regular file" "a FIFO in place of a .dwo does not block"
 	if command -v dwp >/dev/null && dwp -e p -o p.dwp 2>/dev/null; then
 		find_debug "$TMP/split/p"
-		is "$(value dwp)" "$TMP/split/p.dwp" "a package is found beside the program"
+		is "$(value dwp)" "$TMP/split/p.dwp" "a .dwp package is found beside the program"
 		ln -s p link
 		find_debug "$TMP/split/link"
-		is "$(value dwp)" "$TMP/split/p.dwp" "and beside what the program links to"
+		is "$(value dwp)" "$TMP/split/p.dwp" "a .dwp package is found beside the target of a link to the program"
 		cp "$TMP/made/full.debug" p.dwp
 		find_debug "$TMP/split/p"
-		like "$(value dwp)$(value missed)" "is not a package" "what is no package is not used"
+		like "$(value dwp)$(value missed)" "is not a package" "a .dwp that is not a package is not used"
 	else
-		skip "a package is found beside the program" "no dwp"
+		skip "a .dwp package is found beside the program" "no dwp"
 	fi
 else
-	skip "split debug information" "the compiler makes none"
+	skip "split debug information is found" "the compiler makes none"
 fi
 
 # --- servers ---
 
 cd "$TMP/made" || exit 1
 
-# port_of FILE: what a server wrote there, once it has
+# port_of FILE: waits for a server to write its port to FILE, and prints it
 port_of() {
 	t_tries=0
 	while [ ! -s "$1" ] && [ $t_tries -lt 600 ]; do
@@ -436,7 +437,7 @@ port_of() {
 	cat "$1"
 }
 
-# serve HOW: a server on this machine that does it; leaves $url
+# serve HOW: starts a server on this machine that behaves like HOW; sets $url
 serve() {
 	rm -f "$TMP/port"
 	python3 "$DATA/symbols/server.py" "$1" "$TMP/made/other.debug" >"$TMP/port" 2>/dev/null &
@@ -444,7 +445,7 @@ serve() {
 	url=http://127.0.0.1:$(port_of "$TMP/port")/
 }
 
-# seconds that the last ask() took
+# ask sets it: seconds that the search took
 took=0
 ask() { # SECONDS
 	rm -rf "$TMP/cache"
@@ -469,65 +470,65 @@ if [ "$has_lib" ] && command -v debuginfod >/dev/null && command -v python3 >/de
 		tries=$((tries + 1))
 		sleep 0.5
 	done
-	same "$(value debug)" "$w/served/prog.debug" "a server's debug file is used"
-	is "$(DEBUGINFOD_URLS=$url debuginfod-find debuginfo "$id")" "$(value debug)" "it is debuginfod-find's"
+	same "$(value debug)" "$w/served/prog.debug" "a debug file is fetched from a server"
+	is "$(DEBUGINFOD_URLS=$url debuginfod-find debuginfo "$id")" "$(value debug)" "the debug file is the one that debuginfod-find fetches"
 	DEBUGINFOD_URLS=$url find_debug "$w/bin/prog"
-	is "$(value debug)" "" "a caller who wants no server asks none"
+	is "$(value debug)" "" "no server is queried unless the caller requests it"
 	DEBUGINFOD_URLS=http://127.0.0.1:1 find_debug -u 60 "$w/bin/prog"
-	is "$(basename "$(value debug)")" debuginfo "what was got is kept: the server may be down"
+	is "$(basename "$(value debug)")" debuginfo "a fetched file is kept and used while the server is down"
 	main=$(nm "$TMP/made/full" | awk '$3 == "main" { print $1 }')
 	"$OBJ/t/unit/resolve" --make "$TMP/served.cap" "$w/bin/prog" "$w/bin/prog" a "" "$main"
 	like "$(DEBUGINFOD_URLS=$url "$BIN/symbolize" -q --format=json "$TMP/served.cap")" \
-		'"symbol":"main".*"file":"[^"]+","line":[0-9]+.*"source":"dwarf"' "symbolize has names and lines from it"
+		'"symbol":"main".*"file":"[^"]+","line":[0-9]+.*"source":"dwarf"' "symbolize uses names and lines from a server"
 	is "$(DEBUGINFOD_URLS='' "$BIN/symbolize" -q --format=json "$TMP/served.cap" | grep -c '"source":"dwarf"')" 0 \
-		"but asks nobody without DEBUGINFOD_URLS"
+		"symbolize queries no server without DEBUGINFOD_URLS"
 else
-	skip "a server's debug file is used" "no debuginfod"
+	skip "a debug file is fetched from a server" "no debuginfod"
 fi
 if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	serve liar
 	ask 60
-	like "$(value debug)$(value missed)" "has build ID $(id_of "$TMP/made/other") instead" "a server that sends another file is not believed"
+	like "$(value debug)$(value missed)" "has build ID $(id_of "$TMP/made/other") instead" "a server's file with another build ID is not used"
 	serve garbage
 	ask 60
-	like "$(value debug)$(value missed)" "is not an ELF file" "nor is one that sends no debug file"
+	like "$(value debug)$(value missed)" "is not an ELF file" "a server's file that is not ELF is not used"
 	serve deaf
 	ask 1
 	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is reported"
-	ok "and cost the limit ($took s)" test "$took" -le 15
+	ok "a server that hangs costs no more than the time limit ($took s)" test "$took" -le 15
 	"$OBJ/t/unit/resolve" --make "$TMP/deaf.cap" "$w/bin/prog" "$w/bin/prog" a "" 1000
 	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=3 script -qec "'$BIN/symbolize' --no-cache '$TMP/deaf.cap' >'$TMP/deaf.text'" \
 		/dev/null </dev/null >"$TMP/terminal" 2>&1
-	like "$(tr '\r' '\n' <"$TMP/terminal")" '^symbolize: debug file of .*MiB' "symbolize shows on a terminal what it waits for"
-	ok "and is not stopped by it" grep -q 'offcpu-time' "$TMP/deaf.text"
+	like "$(tr '\r' '\n' <"$TMP/terminal")" '^symbolize: debug file of .*MiB' "symbolize shows on a terminal which file it waits for"
+	ok "symbolize prints stacks even if the server hangs" grep -q 'offcpu-time' "$TMP/deaf.text"
 	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=2 "$BIN/symbolize" -q --no-cache "$TMP/deaf.cap" >"$TMP/deaf.text" 2>"$TMP/terminal"
-	is "$(cat "$TMP/terminal")" "" "and nothing where there is none"
+	is "$(cat "$TMP/terminal")" "" "symbolize shows no progress if stderr is not a terminal"
 	serve dribble
 	ask 1
-	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "so is one that sends a byte now and then"
-	ok "which costs little more ($took s)" test "$took" -le 15
+	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that sends a byte now and then is reported"
+	ok "a server that sends slowly costs little more than the time limit ($took s)" test "$took" -le 15
 	export DEBUGINFOD_RETRY_LIMIT=1
 	ask 1
-	like "$(value debug)$(value missed)" "gave it within 1 s|began to send it and broke off" "and one that is asked again for it"
+	like "$(value debug)$(value missed)" "gave it within 1 s|began to send it and broke off" "a slow server is reported also if the request is repeated"
 	unset DEBUGINFOD_RETRY_LIMIT
 	serve none
 	ask 60
-	is "$(value debug)$(value missed)" "" "a server that has no such file is none"
+	is "$(value debug)$(value missed)" "" "a server that lacks the file is not reported"
 	url=http://127.0.0.1:1
 	ask 60
 	like "$(value debug)$(value missed)" "DEBUGINFOD_URLS cannot be queried: Connection refused" "a server that is down is reported"
 else
-	skip "servers that misbehave" "no libdebuginfod or no python3"
+	skip "servers that misbehave are reported" "no libdebuginfod or no python3"
 fi
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
-	export ASAN_OPTIONS=detect_leaks=0 # it does not work under strace
+	export ASAN_OPTIONS=detect_leaks=0 # leak detection does not work under strace
 	strace -f -e trace=socket,connect,clone,fork,vfork,clone3 -o "$TMP/trace" "$unit" --find -u 5 "$w/bin/prog" >/dev/null
-	is "$(grep -cE 'socket|connect|clone|fork' "$TMP/trace")" 0 "without DEBUGINFOD_URLS there is no socket and no process"
+	is "$(grep -cE 'socket|connect|clone|fork' "$TMP/trace")" 0 "without DEBUGINFOD_URLS no socket and no process is created"
 	DEBUGINFOD_URLS=http://127.0.0.1:1 strace -f -e trace=socket,connect,clone,fork,vfork,clone3 -o "$TMP/trace" \
 		"$unit" --find -u 5 "$w/bin/prog" >/dev/null
-	like "$(cat "$TMP/trace")" 'clone|fork' "with it there is one"
+	like "$(cat "$TMP/trace")" 'clone|fork' "with DEBUGINFOD_URLS a process is created"
 else
-	skip "without DEBUGINFOD_URLS there is no socket and no process" "no strace"
+	skip "without DEBUGINFOD_URLS no socket and no process is created" "no strace"
 fi
 
 tap_done

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# make install: what ends up where.
+# make install: which file is installed where.
 . "$(dirname "$0")/../lib/tap.sh"
 
 if ! command -v make >/dev/null || ! command -v cc >/dev/null; then
 	skip_all "make or cc is not installed"
 fi
-# the tree that is tested may have been built elsewhere, or with sanitizers
+# the tested tree may be built in another folder, or with sanitizers
 set -- -C "$TOP" O="$(dirname "$BIN")"
 case $BIN in
 "$TOP/bin") set -- -C "$TOP" ;;
@@ -18,31 +18,31 @@ if ! make -q "$@" tools >/dev/null 2>&1; then
 fi
 
 root=$TMP/root
-status 0 "make install with DESTDIR and prefix" make "$@" DESTDIR="$root" prefix=/opt/st install
+status 0 "make install with DESTDIR and prefix succeeds" make "$@" DESTDIR="$root" prefix=/opt/st install
 tools=$(cd "$TOP/tools" && for f in *.c; do echo "${f%.c}"; done | sort)
 want=$(printf '%s\n' "$tools" | sed 's/^fold$/stackfold/' | sort)
 is "$(cd "$root/opt/st/bin" && find . -type f | sed 's/^\.\///' | sort)" "$want" \
-	"every tool is in bin, fold as stackfold"
-ok "no fold in bin shadows fold(1)" [ ! -e "$root/opt/st/bin/fold" ]
+	"every tool is installed in bin, fold as stackfold"
+ok "bin has no fold, which would shadow fold(1)" [ ! -e "$root/opt/st/bin/fold" ]
 is "$(cd "$root/opt/st/libexec" && find . -type f)" "./stacktools/fold" \
-	"libexec/stacktools has fold under its own name, and nothing else"
-same "$root/opt/st/bin/stackfold" "$root/opt/st/libexec/stacktools/fold" "both are the same program"
+	"libexec/stacktools has only fold, under its own name"
+same "$root/opt/st/bin/stackfold" "$root/opt/st/libexec/stacktools/fold" "stackfold and libexec/stacktools/fold are the same program"
 is "$(printf 'abc\n' | PATH="$root/opt/st/libexec/stacktools:$PATH" fold --version | cut -d' ' -f1)" fold \
-	"with that folder first in PATH, fold is ours"
+	"fold is the one of stacktools if libexec/stacktools is first in PATH"
 
-is "$(printf 'abc\n' | "$root/opt/st/bin/stackfold" --version | cut -d' ' -f1)" stackfold "stackfold calls itself so"
+is "$(printf 'abc\n' | "$root/opt/st/bin/stackfold" --version | cut -d' ' -f1)" stackfold "stackfold --version prints the name stackfold"
 is "$("$root/opt/st/bin/stackfold" --nonsense 2>&1 | grep -oE '^(usage: )?stackfold:? ' | tr -d '\n')" "stackfold: usage: stackfold " \
-	"in its messages, too"
+	"error messages of stackfold use the name stackfold"
 if command -v mandoc >/dev/null; then
 	page=$(mandoc -T utf8 "$root/opt/st/share/man/man1/stackfold.1" | col -b)
-	like "$page" '^STACKFOLD\(1\)' "and so does its page"
-	is "$(printf '%s\n' "$page" | grep '| fold ')" "" "and its examples"
+	like "$page" '^STACKFOLD\(1\)' "the manual page of stackfold uses the name stackfold"
+	is "$(printf '%s\n' "$page" | grep '| fold ')" "" "examples in the manual page of stackfold use the name stackfold"
 	is "$(for page in "$root"/opt/st/share/man/man*/*; do mandoc -T utf8 "$page" | tail -n 1 | sed 's/  .*//'; done | sort -u)" \
-		"stacktools $("$root/opt/st/bin/capinfo" --version | cut -d' ' -f3)" "each page has the version at its foot"
+		"stacktools $("$root/opt/st/bin/capinfo" --version | cut -d' ' -f3)" "each manual page has the version in its footer"
 else
-	skip "and so does its page" "no mandoc"
-	skip "and its examples" "no mandoc"
-	skip "each page has the version at its foot" "no mandoc"
+	skip "the manual page of stackfold uses the name stackfold" "no mandoc"
+	skip "examples in the manual page of stackfold use the name stackfold" "no mandoc"
+	skip "each manual page has the version in its footer" "no mandoc"
 fi
 
 for tool in $tools; do
@@ -50,38 +50,38 @@ for tool in $tools; do
 	[ "$tool" != fold ] || page=stackfold.1
 	ok "the manual page of $tool is in man1" [ -s "$root/opt/st/share/man/man1/$page" ]
 done
-ok "no page of fold shadows that of fold(1)" [ ! -e "$root/opt/st/share/man/man1/fold.1" ]
-ok "the pipelines are in man7" [ -s "$root/opt/st/share/man/man7/stacktools.7" ]
-ok "the capture is in man5" [ -s "$root/opt/st/share/man/man5/capture.5" ]
+ok "no manual page shadows that of fold(1)" [ ! -e "$root/opt/st/share/man/man1/fold.1" ]
+ok "stacktools(7) is in man7" [ -s "$root/opt/st/share/man/man7/stacktools.7" ]
+ok "capture(5) is in man5" [ -s "$root/opt/st/share/man/man5/capture.5" ]
 for tool in $want; do
-	ok "what completes $tool is where bash looks" grep -q "^complete -F .* $tool$" "$root/opt/st/share/bash-completion/completions/$tool"
-	is "$(head -n 1 "$root/opt/st/share/zsh/site-functions/_$tool")" "#compdef $tool" "and where zsh does"
-	ok "and where fish does" grep -q "^complete -c $tool -s h -l help " "$root/opt/st/share/fish/vendor_completions.d/$tool.fish"
+	ok "the completion of $tool is installed for bash" grep -q "^complete -F .* $tool$" "$root/opt/st/share/bash-completion/completions/$tool"
+	is "$(head -n 1 "$root/opt/st/share/zsh/site-functions/_$tool")" "#compdef $tool" "the completion of each tool is installed for zsh"
+	ok "the completion of each tool is installed for fish" grep -q "^complete -c $tool -s h -l help " "$root/opt/st/share/fish/vendor_completions.d/$tool.fish"
 done
-is "$(find "$root/opt/st/share" -type f ! -path '*/man/*' | wc -l)" $((3 * $(echo "$want" | wc -l))) "and nothing else is in share"
-is "$("$root/opt/st/bin/stackfold" --version | cut -d ' ' -f 1)" stackfold "stackfold calls itself stackfold"
+is "$(find "$root/opt/st/share" -type f ! -path '*/man/*' | wc -l)" $((3 * $(echo "$want" | wc -l))) "share has only manual pages and completions"
+is "$("$root/opt/st/bin/stackfold" --version | cut -d ' ' -f 1)" stackfold "the first word of stackfold --version is stackfold"
 run "$root/opt/st/bin/stackfold" --nope
-like "$(cat "$err")" '^usage: stackfold .*see stackfold --help' "and points to its own help"
+like "$(cat "$err")" '^usage: stackfold .*see stackfold --help' "a usage error of stackfold refers to stackfold --help"
 is "$(find "$root" -type f -path '*/bin/*' ! -perm 755)" "" "programs have mode 755"
-is "$(find "$root" -type f -path '*/share/*' ! -perm 644)" "" "pages and completions have mode 644"
+is "$(find "$root" -type f -path '*/share/*' ! -perm 644)" "" "manual pages and completions have mode 644"
 
-status 0 "each folder can be chosen" make "$@" DESTDIR="$TMP/two" \
+status 0 "make install accepts a variable for each folder" make "$@" DESTDIR="$TMP/two" \
 	bindir=/b libexecdir=/l mandir=/m bashcompdir=/cb zshcompdir=/cz fishcompdir=/cf install
-ok "and are used" [ -e "$TMP/two/b/stackfold" ]
-ok "and are used for libexec" [ -e "$TMP/two/l/stacktools/fold" ]
-ok "and are used for pages" [ -e "$TMP/two/m/man7/stacktools.7" ]
+ok "make install uses bindir" [ -e "$TMP/two/b/stackfold" ]
+ok "make install uses libexecdir" [ -e "$TMP/two/l/stacktools/fold" ]
+ok "make install uses mandir" [ -e "$TMP/two/m/man7/stacktools.7" ]
 for file in cb/stackfold cz/_stackfold cf/stackfold.fish; do
-	ok "and are used for completions: $file" [ -e "$TMP/two/$file" ]
+	ok "make install uses the folders for completions: $file" [ -e "$TMP/two/$file" ]
 done
-ok "nothing goes to the default prefix then" [ ! -e "$TMP/two/usr" ]
+ok "with all folders set nothing is installed in /usr" [ ! -e "$TMP/two/usr" ]
 
 : >"$root/opt/st/bin/theirs"
 : >"$root/opt/st/libexec/stacktools/theirs"
-status 0 "make uninstall takes the same settings" make "$@" DESTDIR="$root" prefix=/opt/st uninstall
+status 0 "make uninstall accepts the same settings" make "$@" DESTDIR="$root" prefix=/opt/st uninstall
 is "$(cd "$root" && find . -type f | sort)" "$(printf '%s\n' ./opt/st/bin/theirs ./opt/st/libexec/stacktools/theirs)" \
-	"and removes what install put there, and nothing else"
+	"make uninstall removes exactly what make install installed"
 rm "$root/opt/st/libexec/stacktools/theirs"
-status 0 "make uninstall where nothing is left" make "$@" DESTDIR="$root" prefix=/opt/st uninstall
-ok "its own folder goes with the last file" [ ! -e "$root/opt/st/libexec/stacktools" ]
+status 0 "make uninstall succeeds if nothing is left" make "$@" DESTDIR="$root" prefix=/opt/st uninstall
+ok "make uninstall removes its own folder if that is empty" [ ! -e "$root/opt/st/libexec/stacktools" ]
 
 tap_done

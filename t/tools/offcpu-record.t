@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The command line, what is refused before anything is recorded, and why.
+# The command line, and what is refused before a recording starts, with the reason.
 # shellcheck disable=SC2154,SC2016 # $rc, $out, $err come from tap.sh; sh -c expands its own
 . "$(dirname "$0")/../lib/tap.sh"
 R=$BIN/offcpu-record
 cd "$TMP" || exit 1
 
-# usage NAME REGEX ARG...: status 64, two lines, and nothing on stdout
+# usage NAME REGEX ARG...: status 64, two lines on stderr that match REGEX, nothing on stdout
 usage() {
 	u_name=$1 u_re=$2
 	shift 2
@@ -22,77 +22,77 @@ usage() {
 	fi
 }
 
-usage "without a target it says what to give" 'what to record.*-p PID.*-a.*-- COMMAND'
+usage "without a target the message lists the ways to give one" 'what to record.*-p PID.*-a.*-- COMMAND'
 usage "-a beside another target is refused" '-a is every process' -a -p 1
 usage "--cgroup and --container together are refused" '^offcpu-record: --cgroup and --container exclude one another$' --cgroup / --container x
-usage "--cgroup without its argument" "needs an argument" --cgroup
+usage "--cgroup without its argument is refused" "needs an argument" --cgroup
 usage "--kthreads without -a is refused" '--kthreads goes with -a' -p 1 --kthreads
 usage "-U and -K together are refused" 'leave no stack' -a -U -K
 usage "--min above --max is refused" 'no wait can be both' -a --min 2ms --max 1ms
-usage "a PID that is no number" "option '-p': 'x1' is not a whole number" -p x1
-usage "a PID with something behind it" "'5x'" -p 5x
-usage "PID 0" "'0'" -p 0
-usage "a PID beyond every pid_max" "'4194305' is out of range: 1 to 4194304" -p 4194305
-usage "a negative TID" "option '--tid': '-3'" --tid=-3
-usage "a duration without a number" "'soon'" -a -d soon
-usage "a duration with an unknown unit" "'5y'" -a -d 5y
-usage "--min without a number" "'ms'" -a --min ms
-usage "--depth 0" "'0'" -a --depth 0
-usage "--depth beyond 512" "'513'" -a --depth 513
-usage "--unwind with a way that is none" "option '--unwind': 'cfi' is not one of auto, dwarf, fp, none" -a --unwind cfi
-usage "--unwind with nothing" "option '--unwind': '' is not one of" -a --unwind ''
-usage "--unwind with half a word" "option '--unwind': 'dwar' is not one of" -a --unwind dwar
-usage "--unwind without its argument" "needs an argument" -a --unwind
+usage "a PID that is not a number is refused" "option '-p': 'x1' is not a whole number" -p x1
+usage "a PID followed by other characters is refused" "'5x'" -p 5x
+usage "PID 0 is refused" "'0'" -p 0
+usage "a PID above the maximum of the kernel is refused" "'4194305' is out of range: 1 to 4194304" -p 4194305
+usage "a negative TID is refused" "option '--tid': '-3'" --tid=-3
+usage "a duration without a number is refused" "'soon'" -a -d soon
+usage "a duration with an unknown unit is refused" "'5y'" -a -d 5y
+usage "--min without a number is refused" "'ms'" -a --min ms
+usage "--depth 0 is refused" "'0'" -a --depth 0
+usage "--depth above 512 is refused" "'513'" -a --depth 513
+usage "an unknown --unwind method is refused" "option '--unwind': 'cfi' is not one of auto, dwarf, fp, none" -a --unwind cfi
+usage "an empty --unwind method is refused" "option '--unwind': '' is not one of" -a --unwind ''
+usage "an abbreviated --unwind method is refused" "option '--unwind': 'dwar' is not one of" -a --unwind dwar
+usage "--unwind without its argument is refused" "needs an argument" -a --unwind
 usage "-U and --unwind none together are refused" 'leave no stack' -a -U --unwind none
-usage "--unwind-memory that is no size" "'much' is not a size such as 512K, 16M or 1G" -a --unwind-memory much
-usage "--unwind-memory with an unknown unit" "'5T' is not a size" -a --unwind-memory 5T
-usage "--unwind-memory with a fraction" "'1.5G' is not a size" -a --unwind-memory 1.5G
-usage "--unwind-memory below its least" "'1023K' is out of range: 1048576 to 17179869184 bytes" -a --unwind-memory 1023K
-usage "--unwind-memory beyond its most" "'17G' is out of range" -a --unwind-memory 17G
-usage "--unwind-memory beyond every number" "'99999999999999999999' is out of range" -a --unwind-memory 99999999999999999999
-usage "--unwind-memory without its argument" "needs an argument" -a --unwind-memory
-usage "--state with a letter that is none" "'Q' is not a state letter" -a --state SQ
-usage "--state R points to --preempted" 'preempted' -a --state R
-usage "--state with nothing" 'no state letter' -a --state ''
-usage "a thread name of 16 bytes" 'not a thread name' -c 1234567890123456
-usage "an empty thread name" 'not a thread name' -c ''
-usage "a command without --" "unexpected argument 'sleep'.*after --" -a sleep 1
-usage "an unknown option" "unknown option '--no-such-option'" --no-such-option
-usage "an unknown option with an argument" "unknown option '--no-such-option'$" --no-such-option=5
-usage "a long option shortened to what begins several" "ambiguous option '--m': --min, --max, --mode" -a --m 5
-usage "an option without its argument" "option '-p' needs an argument" -p
-usage "one in letters of a word" "option '-d' needs an argument" -aqd
-usage "a long one, shortened" "option '--depth' needs an argument" -a --dep
-usage "an option with an argument that it does not take" "option '--follow' takes no argument" -a --follow=yes
-usage "a letter that is no option" "unknown option '-z'" -az
-usage "--mode with a mode that is none" "'best' is not one of auto, btf, raw, procfs" -a --mode best
-usage "more names than BPF compares" "option '-c': given more than 16 times" \
+usage "--unwind-memory with a value that is not a size is refused" "'much' is not a size such as 512K, 16M or 1G" -a --unwind-memory much
+usage "--unwind-memory with an unknown unit is refused" "'5T' is not a size" -a --unwind-memory 5T
+usage "--unwind-memory with a fraction is refused" "'1.5G' is not a size" -a --unwind-memory 1.5G
+usage "--unwind-memory below its minimum is refused" "'1023K' is out of range: 1048576 to 17179869184 bytes" -a --unwind-memory 1023K
+usage "--unwind-memory above its maximum is refused" "'17G' is out of range" -a --unwind-memory 17G
+usage "--unwind-memory with a number beyond 64 bits is refused" "'99999999999999999999' is out of range" -a --unwind-memory 99999999999999999999
+usage "--unwind-memory without its argument is refused" "needs an argument" -a --unwind-memory
+usage "an unknown --state letter is refused" "'Q' is not a state letter" -a --state SQ
+usage "--state R is refused, with a reference to --preempted" 'preempted' -a --state R
+usage "an empty --state is refused" 'no state letter' -a --state ''
+usage "a thread name of 16 bytes is refused" 'not a thread name' -c 1234567890123456
+usage "an empty thread name is refused" 'not a thread name' -c ''
+usage "a command without -- is refused" "unexpected argument 'sleep'.*after --" -a sleep 1
+usage "an unknown option is refused" "unknown option '--no-such-option'" --no-such-option
+usage "an unknown option with an argument is refused by its name" "unknown option '--no-such-option'$" --no-such-option=5
+usage "an ambiguous abbreviation of a long option is refused" "ambiguous option '--m': --min, --max, --mode" -a --m 5
+usage "an option without its argument is refused" "option '-p' needs an argument" -p
+usage "an option without its argument in a group of letters is refused" "option '-d' needs an argument" -aqd
+usage "an abbreviated long option without its argument is refused" "option '--depth' needs an argument" -a --dep
+usage "an argument for an option that takes none is refused" "option '--follow' takes no argument" -a --follow=yes
+usage "an unknown option letter is refused" "unknown option '-z'" -az
+usage "an unknown --mode is refused" "'best' is not one of auto, btf, raw, procfs" -a --mode best
+usage "more than 16 thread names are refused" "option '-c': given more than 16 times" \
 	-c a -c b -c c -c d -c e -c f -c g -c h -c i -c j -c k -c l -c m -c n -c o -c p -c q
-usage "-- without a command" 'what to record' --
+usage "-- without a command is refused" 'what to record' --
 
 run "$R" --help
-is "$rc" 0 "--help is status 0"
-ok "--help is on stdout alone" test -s "$out" -a ! -s "$err"
+is "$rc" 0 "--help exits with status 0"
+ok "--help prints only on stdout" test -s "$out" -a ! -s "$err"
 for o in pid tid comm all cgroup container output duration follow force state min max preempted kthreads \
 	user-stacks kernel-stacks depth unwind unwind-memory quiet verbose help version; do
 	ok "--help names --$o" grep -q -e "--$o" "$out"
 done
 run "$R" --version
-like "$rc $(cat "$out")" '^0 offcpu-record .*[0-9]' "--version is the name and a version"
+like "$rc $(cat "$out")" '^0 offcpu-record .*[0-9]' "--version prints name and version"
 "$R" --help >/dev/full 2>"$err"
-is "$?" 2 "--help to a full device is status 2"
-ok "and says so" grep -q 'No space left' "$err"
+is "$?" 2 "--help to a full device gives status 2"
+ok "--help reports a full device" grep -q 'No space left' "$err"
 "$R" --version >&- 2>"$err"
-is "$?" 2 "--version to a closed stdout is status 2"
-ok "no refusal left a capture behind" test ! -e cap.bin
+is "$?" 2 "--version to a closed stdout gives status 2"
+ok "no refused command line creates a capture" test ! -e cap.bin
 
-# Everything from here on needs to get as far as the targets.
+# The tests from here on get as far as the targets.
 [ "$(id -u)" -eq 0 ] || {
-	skip "targets and files" "needs root"
+	skip "targets and files are checked" "needs root"
 	tap_done
 }
 
-# refused NAME REGEX ARG...: status 2, nothing on stdout, no file
+# refused NAME REGEX ARG...: status 2, REGEX matches stderr, nothing on stdout, no capture
 refused() {
 	r_name=$1 r_re=$2
 	shift 2
@@ -113,11 +113,11 @@ gone() {
 	sh -c 'echo $$'
 }
 p=$(gone)
-refused "a process that does not exist" "no such process: $p" -p "$p"
+refused "a process that does not exist is refused" "no such process: $p" -p "$p"
 p=$(gone)
-refused "a thread that does not exist" "no such thread: $p" -t "$p"
+refused "a thread that does not exist is refused" "no such thread: $p" -t "$p"
 
-# a zombie: its parent sleeps and never waits
+# a zombie: its parent sleeps and does not wait for it
 perl -e 'my $p = fork; exit 0 if !$p; open my $f, ">", "zombie.tmp"; print $f $p; close $f;
 	rename "zombie.tmp", "zombie"; sleep 600' &
 at_exit_kill $!
@@ -125,10 +125,10 @@ for _ in $(seq 300); do
 	[ -s zombie ] && grep -q 'State:.Z' "/proc/$(cat zombie)/status" && break
 	sleep 0.2
 done
-refused "a zombie" 'has exited already' -p "$(cat zombie)"
-refused "a zombie given as a thread" 'has exited already' -t "$(cat zombie)"
+refused "a zombie is refused as a process" 'has exited already' -p "$(cat zombie)"
+refused "a zombie is refused as a thread" 'has exited already' -t "$(cat zombie)"
 
-# a second thread of a process
+# a process with a second thread
 python3 -c '
 import threading, time
 t = threading.Thread(target=time.sleep, args=(600,), daemon=True)
@@ -142,41 +142,41 @@ for _ in $(seq 300); do
 	[ -s tid ] && break
 	sleep 0.2
 done
-refused "a thread given as a process" "$(cat tid) is a thread of process $py" -p "$(cat tid)"
-ok "the hint says which option to take" grep -q "give -t $(cat tid) for the thread, -p $py" "$err"
+refused "a thread is refused as a process" "$(cat tid) is a thread of process $py" -p "$(cat tid)"
+ok "the hint says which option to use" grep -q "give -t $(cat tid) for the thread, -p $py" "$err"
 
-# Output files: nothing is recorded, and nothing is touched.
+# Output files: nothing is recorded, and existing files stay unchanged.
 B="-d 0.1 -p $$"
 # shellcheck disable=SC2086 # words
 {
 	echo precious >text
 	run "$R" -q -o text $B
-	is "$rc $(cat text)" "2 precious" "a file that is no capture is not written over"
-	ok "the hint is --force" grep -q -e --force "$err"
+	is "$rc $(cat text)" "2 precious" "a file that is not a capture is not overwritten"
+	ok "the hint for an existing file is --force" grep -q -e --force "$err"
 	ln -s text link
 	run "$R" -q --force -o link $B
 	is "$rc $(cat text)" "2 precious" "a symbolic link is not followed, even with --force"
 	ln -s nowhere dangling
 	run "$R" -q -o dangling $B
-	ok "nor is a dangling one" test "$rc" -eq 2 -a ! -e nowhere
+	ok "a dangling symbolic link is not followed" test "$rc" -eq 2 -a ! -e nowhere
 	mkdir dir
 	run "$R" -q -o dir $B
-	is "$rc" 2 "a directory is refused"
+	is "$rc" 2 "a directory is refused as output"
 	run "$R" -q -o no/such/dir/cap.bin $B
-	like "$rc $(cat "$err")" "^2 .*no/such/dir/cap.bin.*No such file" "a folder that does not exist is named"
+	like "$rc $(cat "$err")" "^2 .*no/such/dir/cap.bin.*No such file" "the message names a missing output folder"
 	mkfifo fifo
 	run timeout 10 "$R" -q -o fifo $B
 	is "$rc" 2 "a FIFO is refused without waiting for its reader"
 	run "$R" -q -o /dev/full $B
-	is "$rc" 2 "a device is refused"
+	is "$rc" 2 "a device is refused as output"
 	script -qec "$R -q -o - $B" /dev/null >tty.out 2>&1
-	is "$?" 2 "a terminal gets no binary"
-	ok "and a sentence instead" grep -q terminal tty.out
+	is "$?" 2 "a capture is not written to a terminal"
+	ok "the message says that stdout is a terminal" grep -q terminal tty.out
 	run "$R" -q -o - $B
 }
 
-# Without CAP_SYS_PTRACE, and where no process can be started that compiles tables.
-# nobody COMMAND...: as an ordinary user with CAP_BPF and CAP_PERFMON
+# Without CAP_SYS_PTRACE, and without the right to start the process that makes unwind tables.
+# nobody COMMAND...: runs it as an ordinary user with CAP_BPF and CAP_PERFMON
 nobody() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+bpf,+perfmon \
 		--ambient-caps=-all,+bpf,+perfmon "$@"
@@ -193,24 +193,24 @@ if nobody true 2>"$err" && nobody "$TMP/open/offcpu-record" -q -o open/a.cap -- 
 		sleep 0.01
 	done
 	run nobody "$TMP/open/offcpu-record" -d 0.2 -p "$theirs" -o open/b.cap
-	like "$rc $(cat "$err")" '^0 .*' "CAP_BPF and CAP_PERFMON are enough for one's own processes"
-	like "$(cat "$err")" 'user stacks: 100.00 % of 1 wait complete$' "and for their whole stacks"
+	like "$rc $(cat "$err")" '^0 .*' "CAP_BPF and CAP_PERFMON are enough to record own processes"
+	like "$(cat "$err")" 'user stacks: 100.00 % of 1 wait complete$' "CAP_BPF and CAP_PERFMON are enough for complete user stacks of own processes"
 	run nobody "$TMP/open/offcpu-record" -o open/c.cap -- true
-	like "$rc $(cat "$err")" "^0 .*" "a command is not held without CAP_SYS_PTRACE, and is recorded"
+	like "$rc $(cat "$err")" "^0 .*" "without CAP_SYS_PTRACE a command is recorded, but not held"
 	run nobody prlimit --nproc=1 "$TMP/open/offcpu-record" -d 0.2 -p "$theirs" -o open/d.cap
 	is "$rc $("$BIN/capinfo" open/d.cap | sed -n 's/.* unwind=//p')" "0 fp" \
-		"where no tables can be made, user stacks are walked by frame pointer"
-	like "$(cat "$err")" '^  degraded: .*user stacks by frame pointer: cannot start the process' "and the summary says why"
-	like "$("$BIN/capinfo" open/d.cap)" 'degraded=.*user stacks by frame pointer: cannot start' "so does the capture"
+		"without unwind tables user stacks are walked by frame pointer"
+	like "$(cat "$err")" '^  degraded: .*user stacks by frame pointer: cannot start the process' "the summary says why there are no unwind tables"
+	like "$("$BIN/capinfo" open/d.cap)" 'degraded=.*user stacks by frame pointer: cannot start' "the capture says why there are no unwind tables"
 	run nobody prlimit --nproc=1 "$TMP/open/offcpu-record" --unwind dwarf -d 0.2 -p "$theirs" -o open/e.cap
-	is "$rc $(test -e open/e.cap || echo none)" "2 none" "--unwind dwarf makes an error of it"
-	like "$(cat "$err")" '^offcpu-record: cannot start the process that compiles unwind tables' "with the reason"
+	is "$rc $(test -e open/e.cap || echo none)" "2 none" "--unwind dwarf fails if there can be no unwind tables"
+	like "$(cat "$err")" '^offcpu-record: cannot start the process that compiles unwind tables' "--unwind dwarf says why there can be no unwind tables"
 else
-	skip "CAP_BPF and CAP_PERFMON are enough for one's own processes" "$(head -n 1 "$err")"
+	skip "CAP_BPF and CAP_PERFMON are enough to record own processes" "$(head -n 1 "$err")"
 fi
 
-# How user stacks are walked is said in the capture, and how they ended in the summary.
-# unwind_of CAPTURE: the option of that name
+# The capture has the method of user stack walks, and the summary has the verdicts.
+# unwind_of CAPTURE: prints its option unwind
 unwind_of() {
 	"$BIN/capinfo" "$1" | sed -n 's/.* unwind=//p'
 }
@@ -223,42 +223,42 @@ done
 W="-d 0.2 -p $sleep_pid"
 # shellcheck disable=SC2086 # words
 if run "$R" --unwind dwarf -o dwarf.cap $W && [ "$rc" -eq 0 ]; then
-	is "$(unwind_of dwarf.cap)" dwarf "--unwind dwarf walks by unwind tables"
-	like "$(cat "$err")" 'user stacks: 100.00 % of 1 wait complete$' "the summary says how the user stacks ended"
-	like "$("$BIN/capinfo" dwarf.cap)" '^user stacks 100.00 % of 1 wait complete$' "so does capinfo"
-	like "$("$BIN/symbolize" -q dwarf.cap)" ' user=complete$' "and symbolize, of each"
-	like "$("$BIN/symbolize" -q dwarf.cap)" ' _start\+0x|__libc_start_main' "the stack reaches the program's entry"
-	is "$("$BIN/capinfo" --json dwarf.cap | grep -o '"user.complete":[0-9]*')" '"user.complete":1' "a counter too"
-	ok "and others tell of the tables" sh -c '"$1" --json dwarf.cap | grep -q "\"unwind.tables\":[1-9]"' sh "$BIN/capinfo"
+	is "$(unwind_of dwarf.cap)" dwarf "--unwind dwarf walks user stacks by unwind tables"
+	like "$(cat "$err")" 'user stacks: 100.00 % of 1 wait complete$' "the summary shows how many user stacks are complete"
+	like "$("$BIN/capinfo" dwarf.cap)" '^user stacks 100.00 % of 1 wait complete$' "capinfo shows how many user stacks are complete"
+	like "$("$BIN/symbolize" -q dwarf.cap)" ' user=complete$' "symbolize shows that a user stack is complete"
+	like "$("$BIN/symbolize" -q dwarf.cap)" ' _start\+0x|__libc_start_main' "a user stack reaches the entry of the program"
+	is "$("$BIN/capinfo" --json dwarf.cap | grep -o '"user.complete":[0-9]*')" '"user.complete":1' "a counter shows the complete user stacks"
+	ok "a counter shows the unwind tables" sh -c '"$1" --json dwarf.cap | grep -q "\"unwind.tables\":[1-9]"' sh "$BIN/capinfo"
 	run "$R" -o auto.cap $W
-	is "$rc $(unwind_of auto.cap)" "0 dwarf" "without --unwind it is the same where it is possible"
+	is "$rc $(unwind_of auto.cap)" "0 dwarf" "without --unwind user stacks are walked by unwind tables if possible"
 	run "$R" -v --unwind-memory 1M -o small.cap $W
-	like "$rc $(cat "$err")" '^0 .*' "the least memory for tables will do for a small program"
+	like "$rc $(cat "$err")" '^0 .*' "--unwind-memory 1M is enough for a small program"
 	like "$(tr '\n' '|' <"$err")" '\|  [1-9][0-9]* unwind tables?: in use\|  [1-9][0-9]* rows?: .*\|  [0-9]+ bytes: .*\|  [0-9]+ files?: read' \
-		"-v reports the tables in the summary"
+		"-v shows the unwind tables in the summary"
 	run "$R" -o held.cap -- sleep 0.1
-	like "$rc $(cat "$err")" '^0 ' "a command is held until its tables are there, and recorded"
+	like "$rc $(cat "$err")" '^0 ' "a command is recorded, and held until its unwind tables are ready"
 	is "$("$BIN/symbolize" --format=json held.cap | grep -c '"user_stack_error":"not-ready"')" 0 \
-		"none of its waits began before them"
+		"no wait of a command begins before its unwind tables are ready"
 else
-	skip "--unwind dwarf walks by unwind tables" "this machine does not allow them: $(head -n 1 "$err")"
+	skip "--unwind dwarf walks user stacks by unwind tables" "not possible on this machine: $(head -n 1 "$err")"
 fi
 # shellcheck disable=SC2086 # words
 {
 	run "$R" --unwind fp -o fp.cap $W
-	is "$rc $(unwind_of fp.cap)" "0 fp" "--unwind fp walks by frame pointer"
-	like "$(cat "$err")" 'user stacks: 0.00 % of 1 wait complete; 1 unverified$' "of which nothing proves that it is complete"
-	ok "which is no loss, and nothing is degraded" sh -c 'grep -q "lost: nothing" "$1" && ! grep -q degraded "$1"' sh "$err"
+	is "$rc $(unwind_of fp.cap)" "0 fp" "--unwind fp walks user stacks by frame pointer"
+	like "$(cat "$err")" 'user stacks: 0.00 % of 1 wait complete; 1 unverified$' "a user stack walked by frame pointer is unverified"
+	ok "an unverified user stack is neither lost nor degraded" sh -c 'grep -q "lost: nothing" "$1" && ! grep -q degraded "$1"' sh "$err"
 	run "$R" --unwind none -o none.cap $W
-	is "$rc $(unwind_of none.cap)" "0 none" "--unwind none takes no user stack"
-	ok "and says nothing of them" sh -c '! grep -q "user stacks" "$1"' sh "$err"
+	is "$rc $(unwind_of none.cap)" "0 none" "--unwind none takes no user stacks"
+	ok "with --unwind none the summary does not mention user stacks" sh -c '! grep -q "user stacks" "$1"' sh "$err"
 }
 "$R" --follow -q -o cap2 -- /no/such/command >"$out" 2>"$err"
-is "$?" 2 "a command that does not exist is status 2"
-ok "and is named" grep -q "cannot start '/no/such/command': No such file" "$err"
+is "$?" 2 "a command that does not exist gives status 2"
+ok "the message names the missing command" grep -q "cannot start '/no/such/command': No such file" "$err"
 "$R" -q -o cap3 -- no-such-command-in-path >"$out" 2>"$err"
 ok "a command that is not in PATH gets a hint" grep -q 'hint: no such command in PATH' "$err"
 printf 'not a program' >noexec
 "$R" -q -o cap4 -- ./noexec >"$out" 2>"$err"
-like "$? $(cat "$err")" "^2 .*cannot start './noexec': Permission denied" "a file without x permission"
+like "$? $(cat "$err")" "^2 .*cannot start './noexec': Permission denied" "a command file without execute permission gives status 2"
 tap_done

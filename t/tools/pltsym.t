@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Names of PLT stubs against objdump's and, where it gives none, nm's.
+# The names of PLT stubs, compared with objdump and, where that has no names, with nm.
 . "$(dirname "$0")/../lib/tap.sh"
 list=$OBJ/t/unit/pltsym
 
 command -v objdump >/dev/null || {
-	skip "names of PLT stubs are objdump's" "no objdump here"
+	skip "names of PLT stubs match objdump" "no objdump here"
 	tap_done
 }
 
-# theirs FILE: "address name" of each stub; those of resolvers that no name is known of are left out
+# theirs FILE: "address name" of each stub; drops resolver stubs without a known name
 theirs() {
 	objdump -d -j .plt -j .plt.sec -j .plt.got -j .iplt "$1" 2>/dev/null |
 		sed -n 's/^0*\([0-9a-f]*\) <\([^*>]*@plt\)>:$/\1 \2/p' | sort
 }
 
-# wrong FILE: theirs that we have not, or have otherwise
+# wrong FILE: the stubs of objdump that are missing or have another name in ours
 wrong() {
 	"$list" --list "$1" | sort >"$TMP/ours"
 	theirs "$1" >"$TMP/theirs"
@@ -31,9 +31,9 @@ for f in /usr/lib/x86_64-linux-gnu/lib[a-g]*.so.? /usr/lib/x86_64-linux-gnu/libs
 done
 total=$(wc -l <"$TMP/all")
 if [ "$total" -gt 100 ]; then
-	is "$(cat "$TMP/wrong")" "" "every stub of the system's libraries has objdump's name ($total of them)"
+	is "$(cat "$TMP/wrong")" "" "every PLT stub of the system's libraries has objdump's name ($total of them)"
 else
-	skip "every stub of the system's libraries has objdump's name" "no libraries for x86-64 here"
+	skip "every PLT stub of the system's libraries has objdump's name" "no libraries for x86-64 here"
 fi
 
 cat >"$TMP/p.c" <<'EOC'
@@ -51,7 +51,7 @@ int main(int c, char **v)
 }
 EOC
 
-# built COMMAND: a program of p.c; false where this machine cannot make it
+# built COMMAND: compiles p.c; fails if this machine cannot
 built() {
 	rm -f "$TMP/p"
 	"$@" -O1 -w -o "$TMP/p" "$TMP/p.c" >/dev/null 2>&1
@@ -60,13 +60,13 @@ built() {
 for ld in bfd gold lld; do
 	for z in lazy now; do
 		for more in -no-pie -fcf-protection '-fcf-protection -Wl,-z,ibtplt'; do
-			# an option of bfd's alone
+			# only bfd has this option
 			case $ld$more in [!b]*ibtplt) continue ;; esac
 			name="$ld, $z, $more: stubs have objdump's names"
 			# shellcheck disable=SC2086 # options are words
 			if built gcc "-fuse-ld=$ld" -Wl,-z,$z $more; then
 				is "$(wrong "$TMP/p")" "" "$name"
-				like "$(cut -d' ' -f2 <"$TMP/ours" | tr '\n' ' ')" 'strlen@plt' "$ld, $z, $more: there is one"
+				like "$(cut -d' ' -f2 <"$TMP/ours" | tr '\n' ' ')" 'strlen@plt' "$ld, $z, $more: there is a stub of strlen"
 			else
 				skip "$name" "it cannot be built here"
 			fi
@@ -80,7 +80,7 @@ for how in -static -static-pie; do
 		"$list" --list "$TMP/p" | sed 's/^[^ ]* //; s/@plt$//' | sort -u >"$TMP/ours"
 		nm "$TMP/p" | awk '$2 == "i" {print $3}' | sort -u >"$TMP/theirs"
 		is "$(comm -23 "$TMP/ours" "$TMP/theirs")" "" "$name"
-		like "$(tr '\n' ' ' <"$TMP/ours")" '(^| )chosen ' "$how: one's own is among them"
+		like "$(tr '\n' ' ' <"$TMP/ours")" '(^| )chosen ' "$how: the program's own indirect function has a stub"
 	else
 		skip "$name" "it cannot be built here"
 	fi

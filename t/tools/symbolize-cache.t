@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2154 # $out, $err and $rc come from tap.sh
-# Answers that symbolize keeps on disk: they change how long it takes, and nothing else.
+# The cache of symbolize: it changes the time of a run, but not the output.
 . "$(dirname "$0")/../lib/tap.sh"
 
 maker=$OBJ/t/unit/resolve
@@ -11,8 +11,8 @@ cc=${CC:-cc}
 cache=$TMP/kept
 export STACKTOOLS_CACHE="$cache"
 
-command -v "$cc" >/dev/null || skip_all "no C compiler for the program to be resolved"
-# debug information large enough to be worth keeping
+command -v "$cc" >/dev/null || skip_all "no C compiler for the test program"
+# debug information that is large enough to be cached
 awk 'BEGIN {
 	print "extern int puts(const char *);"
 	for (i = 0; i < 2500; i++) {
@@ -21,40 +21,40 @@ awk 'BEGIN {
 		printf "int outer%d(struct s%d *s)\n{\n\treturn leaf%d(s) + leaf%d(s->next_%d);\n}\n", i, i, i, i, i
 	}
 	print "int main(void)\n{\n\treturn 0;\n}" }' >"$TMP/much.c"
-"$cc" -O1 -g -Wl,--build-id -o "$TMP/much" "$TMP/much.c" || skip_all "the program to be resolved does not build"
+"$cc" -O1 -g -Wl,--build-id -o "$TMP/much" "$TMP/much.c" || skip_all "the test program does not build"
 touch -d '1 hour ago' "$TMP/much"
 "$maker" --gen "$cap" "$TMP/much" 200 200 >/dev/null
 "$maker" --gen "$TMP/fewer.cap" "$TMP/much" 50 50 >/dev/null
-sleep 0.1 # what changed in this tick of the clock is neither kept nor looked for
+sleep 0.1 # a file that changed in the current clock tick is not cached
 
 entries() {
 	find "$cache" -name '*.sym' 2>/dev/null | wc -l
 }
 
 "$sym" -q --lines --no-cache "$cap" >"$TMP/want"
-is "$(entries)" 0 "--no-cache keeps nothing"
-like "$(grep -c inlined "$TMP/want")" '^[1-9][0-9]' "inlined calls and lines are asked for"
+is "$(entries)" 0 "--no-cache writes no cache entry"
+like "$(grep -c inlined "$TMP/want")" '^[1-9][0-9]' "the output has inlined calls"
 
 run "$sym" -q --lines --stats "$cap"
-same "$out" "$TMP/want" "the first run"
-is "$(entries)" 1 "keeps its answer"
-like "$(cat "$err")" 'answers kept on disk 0 were used, 1 were not there, 0 were unusable; 1 are new' "and --stats says so"
+same "$out" "$TMP/want" "the first run prints the same as a run without the cache"
+is "$(entries)" 1 "the first run writes a cache entry"
+like "$(cat "$err")" 'answers kept on disk 0 were used, 1 were not there, 0 were unusable; 1 are new' "--stats shows the new cache entry"
 run "$sym" -q --lines --stats "$cap"
-same "$out" "$TMP/want" "the second run is the same byte for byte"
-like "$(cat "$err")" 'answers kept on disk 1 were used, 0 were not there, 0 were unusable; 0 are new' "by the answer of the first"
-like "$(cat "$err")" ' 0\.0 ms of CPUs in all' "and reads no symbols"
+same "$out" "$TMP/want" "the second run prints the same bytes"
+like "$(cat "$err")" 'answers kept on disk 1 were used, 0 were not there, 0 were unusable; 0 are new' "the second run uses the cache entry"
+like "$(cat "$err")" ' 0\.0 ms of CPUs in all' "the second run reads no symbols"
 run "$sym" -q --lines --stats --no-cache "$cap"
-is "$(grep -c 'kept on disk' "$err")" 0 "--no-cache does not use it"
+is "$(grep -c 'kept on disk' "$err")" 0 "--no-cache does not use the cache entry"
 
 "$sym" -q --lines --no-cache "$TMP/fewer.cap" >"$TMP/fewer"
 run "$sym" -q --lines "$TMP/fewer.cap"
-same "$out" "$TMP/fewer" "another capture of the same file has its own names"
+same "$out" "$TMP/fewer" "another capture of the same file gets its own names"
 run "$sym" -q --stats "$cap"
-like "$(cat "$err")" '0 were used, 1 were not there' "without --lines it is another question"
+like "$(cat "$err")" '0 were used, 1 were not there' "a run without --lines does not use the cache entry of one with --lines"
 "$sym" -q --no-cache "$cap" >"$TMP/nolines"
-same "$out" "$TMP/nolines" "with another answer"
+same "$out" "$TMP/nolines" "a run without --lines prints the same as without the cache"
 
-# --- entries that nobody should believe
+# --- cache entries that must not be used
 "$sym" -q --lines "$cap" >"$out"
 entry=
 for f in "$cache"/*.sym; do
@@ -62,50 +62,50 @@ for f in "$cache"/*.sym; do
 done
 cp "$entry" "$TMP/good"
 size=$(wc -c <"$entry")
-broken() { # NAME: $entry is damaged; the entry that is made anew is good again
+broken() { # NAME: $entry is damaged; symbolize replaces it by a valid entry
 	run "$sym" -q --lines --stats "$cap"
-	same "$out" "$TMP/want" "$1 costs nothing but time"
-	like "$(cat "$err")" '0 were used, 0 were not there, 1 were unusable; 1 are new' "and is replaced"
+	same "$out" "$TMP/want" "$1 does not change the output"
+	like "$(cat "$err")" '0 were used, 0 were not there, 1 were unusable; 1 are new' "$1 is replaced"
 }
 head -c $((size / 2)) "$TMP/good" >"$entry"
-broken "an entry that is torn"
+broken "a truncated cache entry"
 : >"$entry"
-broken "an empty one"
+broken "an empty cache entry"
 head -c "$size" /dev/zero >"$entry"
-broken "one of zeros"
+broken "a cache entry of zeros"
 printf 'X' | dd of="$entry" bs=1 seek=$((size - 9)) conv=notrunc 2>/dev/null
-broken "one with a changed byte"
+broken "a cache entry with a changed byte"
 for f in "$cache"/*.sym; do
 	[ "$f" = "$entry" ] || cp "$f" "$TMP/elses"
 done
 cp "$TMP/elses" "$entry"
 run "$sym" -q --lines --stats "$cap"
-same "$out" "$TMP/want" "the answer to another question under its name costs nothing but time"
-like "$(cat "$err")" '0 were used, 1 were not there' "and is not used"
+same "$out" "$TMP/want" "a renamed cache entry of another query does not change the output"
+like "$(cat "$err")" '0 were used, 1 were not there' "a renamed cache entry of another query is not used"
 chmod 0666 "$entry"
-broken "one that others can write to"
+broken "a cache entry that others can write to"
 cp "$entry" "$TMP/other"
 cp "$entry" "$TMP/was"
 rm "$entry"
 ln -s "$TMP/other" "$entry"
 run "$sym" -q --lines --stats "$cap"
-same "$out" "$TMP/want" "a symbolic link costs nothing but time"
-like "$(cat "$err")" ' 0 were used' "and is not followed"
-same "$TMP/other" "$TMP/was" "nor written through"
+same "$out" "$TMP/want" "a symbolic link in place of a cache entry does not change the output"
+like "$(cat "$err")" ' 0 were used' "a symbolic link in place of a cache entry is not followed"
+same "$TMP/other" "$TMP/was" "a symbolic link in place of a cache entry is not written through"
 chmod 0777 "$cache"
 run "$sym" -q --lines --stats "$cap"
-same "$out" "$TMP/want" "a directory that others can write to costs nothing but time"
-is "$(grep -c 'kept on disk' "$err")" 0 "and is not used"
+same "$out" "$TMP/want" "a cache directory that others can write to does not change the output"
+is "$(grep -c 'kept on disk' "$err")" 0 "a cache directory that others can write to is not used"
 chmod 0700 "$cache"
 
-# --- files that change
+# --- program files that change
 cp -p "$TMP/much" "$TMP/again"
 "$sym" -q --lines "$cap" >/dev/null
 cp "$TMP/again" "$TMP/much" # in place: the same inode, size and build ID
 run "$sym" -q --lines --stats "$cap"
-same "$out" "$TMP/want" "a file that was written to anew"
-is "$(grep -c ' 1 were used' "$err")" 0 "has no answer"
+same "$out" "$TMP/want" "a program file that is rewritten in place gives the same output"
+is "$(grep -c ' 1 were used' "$err")" 0 "a program file that is rewritten in place uses no cache entry"
 STACKTOOLS_CACHE='' run "$sym" -q --lines --stats "$cap"
-is "$(grep -c 'kept on disk' "$err")" 0 "an empty STACKTOOLS_CACHE turns it off"
+is "$(grep -c 'kept on disk' "$err")" 0 "an empty STACKTOOLS_CACHE disables the cache"
 
 tap_done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; sh -c expands its own
-# Inlined calls, source lines, and processes that read symbols side by side.
+# Inlined calls, source lines, and parallel workers.
 . "$(dirname "$0")/../lib/tap.sh"
 
 maker=$OBJ/t/unit/resolve
@@ -10,7 +10,7 @@ fold=$BIN/fold
 cap=$TMP/a.cap
 cc=${CC:-cc}
 
-command -v "$cc" >/dev/null || skip_all "no C compiler for the program to be resolved"
+command -v "$cc" >/dev/null || skip_all "no C compiler for the test program"
 cat >"$TMP/calls.c" <<'C'
 #include <stdio.h>
 static inline __attribute__((always_inline)) int leaf(int x)
@@ -31,11 +31,11 @@ int main(int argc, char **argv)
 	return outer(argc);
 }
 C
-"$cc" -O2 -g -Wl,--build-id -o "$TMP/calls" "$TMP/calls.c" || skip_all "the program to be resolved does not build"
+"$cc" -O2 -g -Wl,--build-id -o "$TMP/calls" "$TMP/calls.c" || skip_all "the test program does not build"
 "$maker" --gen "$cap" "$TMP/calls" 300 300 >"$TMP/addr"
 
-# --- inlined calls and lines, as addr2line has them
-# a line for each address: function@file:line of each call, innermost first; what one of them does not know is left out
+# --- inlined calls and lines, compared with addr2line
+# one line for each address: function@file:line of each call, innermost first
 flat='BEGIN { printf "" } /^0x/ { if (NR > 1) print s; s = ""; next } f == "" { f = $0; next }
 	{ n = split($1, p, "/"); s = s f "@" p[n] " "; f = "" } END { print s }'
 addr2line -afi -e "$TMP/calls" <"$TMP/addr" | awk "$flat" >"$TMP/them"
@@ -45,35 +45,35 @@ perl -ne '
 	elsif (/^  (\S+)$/) { ($f[-1][1] = $1) =~ s|.*/|| }
 	if (@f > 1 && !$f[-2][2]) { print join(" ", map { "$_->[0]\@$_->[1]" } splice(@f, 0, -1)), " \n" }
 	if (/^$/ && @f) { print join(" ", map { "$_->[0]\@$_->[1]" } splice(@f)), " \n" }' "$out" >"$TMP/us"
-is "$(wc -l <"$TMP/us")" "$(wc -l <"$TMP/them")" "a chain of calls for each address"
+is "$(wc -l <"$TMP/us")" "$(wc -l <"$TMP/them")" "each address has a chain of calls"
 is "$(paste -d '|' "$TMP/us" "$TMP/them" | awk -F '|' '$2 ~ /calls[.]c/ && $1 != $2' | head -n 3)" "" \
-	"wherever addr2line -fi knows a line, functions, inlined calls and lines are the same"
-is "$([ "$(grep -c 'calls[.]c' "$TMP/them")" -gt 20 ] && echo some)" some "and it knows some"
+	"functions, inlined calls and lines match addr2line -fi where it knows a line"
+is "$([ "$(grep -c 'calls[.]c' "$TMP/them")" -gt 20 ] && echo some)" some "addr2line -fi knows more than 20 lines"
 like "$(grep -A 1 ' leaf (inlined)$' "$out" | sed -n 2p)" '^  /.*/calls\.c:[0-9]+$' "the source line is below its frame"
 "$sym" -q "$cap" >"$TMP/plain"
-is "$(grep -v '^  ' "$out" | cmp - "$TMP/plain" && echo same)" same "without --lines the text is the same but for these"
+is "$(grep -v '^  ' "$out" | cmp - "$TMP/plain" && echo same)" same "without --lines only the source lines are missing"
 run "$sym" -q --no-inline "$cap"
-is "$(grep -c '(inlined)$' "$out")" 0 "--no-inline leaves inlined calls out"
-is "$(grep '(inlined)$' -v "$TMP/plain" | cmp - "$out" && echo same)" same "and nothing else"
+is "$(grep -c '(inlined)$' "$out")" 0 "--no-inline prints no inlined calls"
+is "$(grep '(inlined)$' -v "$TMP/plain" | cmp - "$out" && echo same)" same "--no-inline changes nothing else"
 
-# --- readers
+# --- programs that read the output
 "$sym" -q --lines "$cap" >"$TMP/lines"
 run "$fold" "$TMP/lines"
-is "$(cat "$err")" "" "fold takes source lines for what they are"
-is "$("$fold" "$TMP/plain" | cmp - "$out" && echo same)" same "and has the same stacks with and without them"
-like "$(cat "$out")" ';outer;middle;leaf' "inlined calls are frames to it"
+is "$(cat "$err")" "" "fold accepts source lines without a message"
+is "$("$fold" "$TMP/plain" | cmp - "$out" && echo same)" same "fold gives the same stacks with and without source lines"
+like "$(cat "$out")" ';outer;middle;leaf' "fold takes inlined calls as frames"
 sc=${STACKCOLLAPSE:-$(command -v stackcollapse-perf.pl)}
 if [ -r "$sc" ]; then
-	like "$(perl "$sc" "$TMP/plain")" ';outer;middle;leaf' "and to stackcollapse-perf.pl"
+	like "$(perl "$sc" "$TMP/plain")" ';outer;middle;leaf' "stackcollapse-perf.pl takes inlined calls as frames"
 else
-	skip "and to stackcollapse-perf.pl" "it is not on PATH (STACKCOLLAPSE names it)"
+	skip "stackcollapse-perf.pl takes inlined calls as frames" "it is not on PATH (STACKCOLLAPSE names it)"
 fi
 run "$sym" -q --format=json "$cap"
 like "$(cat "$out")" '"inlined":\[\{"symbol":"leaf","linkage_name":"leaf","file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+\},\{"symbol":"middle"' \
-	"JSON has inlined calls, innermost first"
-like "$(cat "$out")" '"file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+,"source":"dwarf","reason":null' "and source lines"
+	"JSON lists inlined calls, innermost first"
+like "$(cat "$out")" '"file":"[^"]*/calls\.c","line":[0-9]+,"column":[0-9]+,"source":"dwarf","reason":null' "JSON has source lines"
 
-# --- marks that are no functions
+# --- labels that are not functions
 cat >"$TMP/mark.s" <<'EOF'
 	.text
 	.globl real
@@ -92,9 +92,9 @@ back=$(nm "$TMP/mark" | awk '$3 == "returns" { print $1 }')
 "$maker" --make "$cap" "$TMP/mark" "$TMP/mark" a "" "$pad" "$back"
 run "$sym" -q --format=json "$cap"
 is "$(grep -o '"symbol":[^,]*,"linkage_name":[^,]*,"offset":[^,]*,"module":"[^"]*mark"' "$out" | cut -d, -f1 | paste -sd ' ')" \
-	'"symbol":null "symbol":"untyped"' "a mark of annobin names no code, another label does"
+	'"symbol":null "symbol":"untyped"' "a mark of annobin does not name code, but another untyped label does"
 
-# --- where debug information is the only one to know, and where nothing is
+# --- functions that only debug information knows
 objcopy --strip-all --keep-section='.debug_*' "$TMP/calls" "$TMP/nosyms" 2>/dev/null
 strip -o "$TMP/bare" "$TMP/calls"
 outer=$(nm "$TMP/calls" | awk '$3 == "outer" { print $1 }')
@@ -102,9 +102,9 @@ if readelf -S "$TMP/nosyms" 2>/dev/null | grep -q debug_info; then
 	"$maker" --make "$cap" "$TMP/nosyms" "$TMP/nosyms" a "" "$outer"
 	run "$sym" -q --format=json "$cap"
 	like "$(cat "$out")" '"symbol":"outer","linkage_name":"outer","offset":0,.*"source":"dwarf"' \
-		"without symbols debug information names a function"
+		"without a symbol a function gets its name from debug information"
 else
-	skip "without symbols debug information names a function" "objcopy does not keep it"
+	skip "without a symbol a function gets its name from debug information" "objcopy does not keep debug information"
 fi
 mkdir -p "$TMP/debug/.build-id"
 id=$(readelf -n "$TMP/calls" | awk '/Build ID/ { print $3 }')
@@ -114,7 +114,7 @@ objcopy --only-keep-debug "$TMP/calls" "$TMP/debug/.build-id/$(printf %.2s "$id"
 run "$sym" -q "$cap"
 is "$(grep -c inlined "$out")" 0 "a stripped file has no inlined calls"
 run "$sym" --lines --debug-dir "$TMP/nowhere" --debug-dir "$TMP/debug" -v "$cap"
-like "$(grep -c inlined "$out") $(cat "$err")" "^[1-9].* debug file '$TMP/debug/" "--debug-dir finds its debug file, and -v says so"
+like "$(grep -c inlined "$out") $(cat "$err")" "^[1-9].* debug file '$TMP/debug/" "--debug-dir finds the debug file, and -v reports it"
 
 # --- a guess is marked
 if readelf -sW --dyn-syms /bin/bash 2>/dev/null | grep -q FUNC; then
@@ -123,10 +123,10 @@ if readelf -sW --dyn-syms /bin/bash 2>/dev/null | grep -q FUNC; then
 	guesses=$(grep -c '?+0x' "$out")
 	run "$sym" -q --format=json "$cap"
 	is "$(grep -o '"reason":"the nearest symbol before it[^"]*"' "$out" | wc -l)" "$guesses" \
-		"a function before the address has '?' behind its name, and a reason in JSON"
+		"a guessed function has a '?' after its name, and a reason in JSON"
 fi
 
-# --- the kernel, for which a program stands
+# --- the kernel: a small program in place of vmlinux
 cat >"$TMP/vmlinux.c" <<'C'
 static inline __attribute__((always_inline)) int inner(volatile int *p)
 {
@@ -146,12 +146,12 @@ if "$cc" -O2 -g -static -nostdlib -Wl,--build-id -Wl,-e,kernel_function -o "$TMP
 	at=$(nm "$TMP/vmlinux" | awk '$3 == "kernel_function" { print $1 }')
 	"$maker" --kernel "$cap" "$TMP/vmlinux" "$stext" "$at"
 	run "$sym" -q "$cap"
-	is "$(grep -c kernel_function "$out")" 0 "without the kernel's file there is no name"
+	is "$(grep -c kernel_function "$out")" 0 "without the kernel's file an unrecorded function has no name"
 	run "$sym" -v --lines --vmlinux "$TMP/vmlinux" "$cap"
-	like "$(cat "$err")" "kernel's debug information is used: '$TMP/vmlinux'" "--vmlinux names it, and -v says that it is used"
-	like "$(cat "$out")" 'inner \(inlined\)' "inlined calls of the kernel"
-	like "$(grep -A 1 ' kernel_function+0x[0-9a-f]* (\[kernel.kallsyms\])' "$out")" 'vmlinux.c:11$' "and its lines"
-	# each byte of the function, against addr2line; what is called by one name is told apart by its line
+	like "$(cat "$err")" "kernel's debug information is used: '$TMP/vmlinux'" "--vmlinux sets the kernel's file, and -v reports that it is used"
+	like "$(cat "$out")" 'inner \(inlined\)' "kernel frames have inlined calls"
+	like "$(grep -A 1 ' kernel_function+0x[0-9a-f]* (\[kernel.kallsyms\])' "$out")" 'vmlinux.c:11$' "kernel frames have source lines"
+	# Each byte of the function, compared with addr2line. Lines tell calls of the same name apart.
 	end=$(printf '%x' $((0x$at + 0x$(nm -S "$TMP/vmlinux" | awk '$4 == "kernel_function" { print $2 }'))))
 	bytes=$(a=$((0x$at)); while [ $a -lt $((0x$end)) ]; do printf '%x ' $a; a=$((a + 1)); done)
 	# shellcheck disable=SC2086 # one address a word
@@ -164,32 +164,32 @@ if "$cc" -O2 -g -static -nostdlib -Wl,--build-id -Wl,-e,kernel_function -o "$TMP
 		my @c; push @c, "$1\@vmlinux.c:$2" while $f =~ /\{"symbol":"([^"]*)".*?"line":(\d+)/g;
 		$f =~ s/"inlined":\[.*?\]//; push @c, substr($own, 1, -1) . "\@vmlinux.c:$1" if $f =~ /"line":(\d+)/;
 		print join(" ", @c), " \n" }' "$out" >"$TMP/us"
-	same "$TMP/us" "$TMP/them" "for each byte of a kernel function, calls and lines are those of addr2line -fi"
-	like "$(cat "$TMP/them")" '^inner@vmlinux[.]c:[0-9]+ kernel_function@' "and some of it is inlined"
+	same "$TMP/us" "$TMP/them" "each byte of a kernel function has the calls and lines of addr2line -fi"
+	like "$(cat "$TMP/them")" '^inner@vmlinux[.]c:[0-9]+ kernel_function@' "the kernel function has inlined calls"
 	"$maker" --kernel "$cap" "$TMP/vmlinux" "$stext" "alias_of_it=$at"
 	run "$sym" -q --format=json --vmlinux "$TMP/vmlinux" "$cap"
 	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],.*"source":"ksym","reason":null' \
-		"a function keeps the name that the recorded kernel gave it, and has its line"
+		"a kernel function keeps its recorded name and gets its source line"
 	like "$(cat "$out")" '"symbol":"nf_hook",[^}]*"source":"ksym","reason":"no debug information of its module was found that fits"' \
-		"one of a module says why it has none"
+		"JSON says why a function of a module has no source line"
 	"$sym" -q --no-inline --format=text "$cap" >"$TMP/plain"
-	is "$("$sym" -q "$cap" | cmp - "$TMP/plain" && echo same)" same "where the kernel's file is not to be had, nothing else changes"
+	is "$("$sym" -q "$cap" | cmp - "$TMP/plain" && echo same)" same "without the kernel's file the output is as with --no-inline"
 	mkdir -p "$TMP/kdebug/.build-id"
 	id=$(readelf -n "$TMP/vmlinux" | awk '/Build ID/ { print $3 }')
 	mkdir -p "$TMP/kdebug/.build-id/$(printf %.2s "$id")"
 	objcopy --only-keep-debug "$TMP/vmlinux" "$TMP/kdebug/.build-id/$(printf %.2s "$id")/${id#??}.debug"
 	run "$sym" -q --format=json --debug-dir "$TMP/kdebug" "$cap"
-	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],' "--debug-dir finds it by its build ID, without its code"
+	like "$(cat "$out")" '"symbol":"alias_of_it",.*"line":1[0-9],' "--debug-dir finds the kernel's debug file by build ID"
 	objcopy --strip-debug "$TMP/vmlinux" "$TMP/vmlinux.bare"
 	run "$sym" -v --format=json --vmlinux "$TMP/vmlinux.bare" "$cap"
-	like "$(cat "$out")" '"symbol":"alias_of_it",[^}]*"line":null' "one without debug information gives no lines"
-	like "$(cat "$err")" "the kernel has no lines: '$TMP/vmlinux.bare' has no debug information" "and -v says so"
-	status 2 "another kernel's file is refused" "$sym" --vmlinux "$TMP/calls" "$cap"
+	like "$(cat "$out")" '"symbol":"alias_of_it",[^}]*"line":null' "a vmlinux without debug information gives no source lines"
+	like "$(cat "$err")" "the kernel has no lines: '$TMP/vmlinux.bare' has no debug information" "-v reports that vmlinux has no debug information"
+	status 2 "--vmlinux with the file of another program is refused" "$sym" --vmlinux "$TMP/calls" "$cap"
 else
-	skip "the kernel's file" "the compiler cannot make one"
+	skip "the kernel's file is used" "the compiler cannot build one"
 fi
 
-# --- side by side
+# --- parallel workers
 set --
 for f in "$TMP/calls" "$TMP/bare" "$sym" "$fold" "$maker" /bin/sh /bin/bash /bin/ls /usr/bin/awk /usr/bin/perl \
 	/usr/lib/x86_64-linux-gnu/libm.so.6 /usr/lib/x86_64-linux-gnu/libz.so.1; do
@@ -197,18 +197,18 @@ for f in "$TMP/calls" "$TMP/bare" "$sym" "$fold" "$maker" /bin/sh /bin/bash /bin
 done
 "$maker" --many "$cap" 60 "$@"
 "$sym" -q --lines -j 1 "$cap" >"$TMP/j1"
-is "$(grep -c 'offcpu-time: $' "$TMP/j1")" $# "a capture of many files"
+is "$(grep -c 'offcpu-time: $' "$TMP/j1")" $# "a capture of many files has a record for each"
 for j in 2 8 64; do
-	is "$("$sym" -q --lines -j "$j" "$cap" | cmp - "$TMP/j1" && echo same)" same "with -j $j byte for byte as with -j 1"
+	is "$("$sym" -q --lines -j "$j" "$cap" | cmp - "$TMP/j1" && echo same)" same "-j $j prints the same bytes as -j 1"
 done
-is "$("$sym" -q --lines -j 8 --max-memory 128M "$cap" | cmp - "$TMP/j1" && echo same)" same "little memory is enough for little files"
+is "$("$sym" -q --lines -j 8 --max-memory 128M "$cap" | cmp - "$TMP/j1" && echo same)" same "a low --max-memory is enough for small files"
 run "$sym" --stats "$cap"
-like "$(cat "$err")" 'symbolize: dwarf +[0-9]+ +[0-9]+ +[0-9]+' "--stats says how many frames, addresses and files each source named"
-like "$(cat "$err")" 'finding .* files took .* reading them' "and what took how long"
-is "$("$sym" "$cap" 2>/dev/null | cmp - "$out" && echo same)" same "on standard error, the result is the same"
-status 64 "no processes are too few" "$sym" -j 0 "$cap"
-status 64 "a memory that no process could live with" "$sym" --max-memory 1K "$cap"
-ok "what reads symbols ends with its parent" sh -c '
+like "$(cat "$err")" 'symbolize: dwarf +[0-9]+ +[0-9]+ +[0-9]+' "--stats shows how many frames, addresses and files each source named"
+like "$(cat "$err")" 'finding .* files took .* reading them' "--stats shows which step took how long"
+is "$("$sym" "$cap" 2>/dev/null | cmp - "$out" && echo same)" same "--stats prints on stderr and does not change the result"
+status 64 "-j 0 is a usage error" "$sym" -j 0 "$cap"
+status 64 "a --max-memory that is too low for any process is a usage error" "$sym" --max-memory 1K "$cap"
+ok "a worker that reads symbols ends with its parent" sh -c '
 	"$1" -q "$2" >/dev/null & pid=$!
 	kill -KILL $pid 2>/dev/null
 	wait $pid 2>/dev/null

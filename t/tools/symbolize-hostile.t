@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2154,SC2086,SC2046 # $out and $rc come from tap.sh; options and figures are words
-# Files that are cut short, flipped, or mean ill, where a capture says that they
-# were mapped: symbolize ends, in bounds, with every frame, and says why names are missing.
+# Truncated, damaged and hostile files in place of the files that a capture names: symbolize ends within
+# limits of time and memory, prints every frame, and says why names are missing.
 . "$(dirname "$0")/../lib/tap.sh"
 
 src=$DATA/symbols
@@ -11,7 +11,7 @@ sym=$BIN/symbolize
 runs=${HOSTILE_RUNS:-50}
 export DEBUGINFOD_URLS=
 
-command -v gcc >/dev/null || skip_all "no gcc for the programs to be damaged"
+command -v gcc >/dev/null || skip_all "no gcc for the test programs"
 
 # program NAME COMPILER FLAGS: builds it, and makes a capture of addresses in all of its functions
 program() {
@@ -41,42 +41,42 @@ damage() {
 
 while IFS='|' read -r name cc flags; do
 	program "$name" "$cc" "$flags" || {
-		skip "$cc $flags" "$cc cannot"
+		skip "$cc $flags: damaged files are read within limits" "$cc cannot build it"
 		continue
 	}
-	damage "$cc $flags: damaged debug information costs no function its name" \
+	damage "$cc $flags: functions keep their names if debug information is damaged" \
 		"$TMP/$name.cap" "$TMP/$name.good" "$TMP/$name" debug "$runs"
-	damage "$cc $flags: damage anywhere" "$TMP/$name.cap" "$TMP/$name.good" "$TMP/$name" any "$runs"
-	damage "$cc $flags: files cut short" "$TMP/$name.cap" "$TMP/$name.good" "$TMP/$name" cut "$runs"
+	damage "$cc $flags: files damaged anywhere are read within limits" "$TMP/$name.cap" "$TMP/$name.good" "$TMP/$name" any "$runs"
+	damage "$cc $flags: truncated files are read within limits" "$TMP/$name.cap" "$TMP/$name.good" "$TMP/$name" cut "$runs"
 done <<-L
 	v5|gcc|-O2 -gdwarf-5
 	v4|clang|-O2 -gdwarf-4
 	z|gcc|-O2 -g -gz=zlib
 L
 
-# --- other files than the one that was mapped
+# --- other files than the mapped one
 program split gcc "-O2 -g -gsplit-dwarf" || skip_all "gcc has no split DWARF"
 for f in "$TMP"/*weigh.dwo; do
 	cp "$f" "$TMP/weigh.good"
-	damage "a damaged .dwo" "$TMP/split.cap" "$TMP/weigh.good" "$f" any "$runs"
-	damage "a .dwo cut short" "$TMP/split.cap" "$TMP/weigh.good" "$f" cut "$runs"
+	damage "a damaged .dwo is read within limits" "$TMP/split.cap" "$TMP/weigh.good" "$f" any "$runs"
+	damage "a truncated .dwo is read within limits" "$TMP/split.cap" "$TMP/weigh.good" "$f" cut "$runs"
 	rm "$f"
 	run "$sym" --format=json "$TMP/split.cap"
-	like "$rc $(grep -c '"reason":"[^"]*not found' "$out")" '^0 [1-9]' "a .dwo that is gone is reported as the reason"
+	like "$rc $(grep -c '"reason":"[^"]*not found' "$out")" '^0 [1-9]' "a missing .dwo is reported as the reason"
 	mkfifo "$f"
 	run timeout 10 "$sym" --format=json "$TMP/split.cap"
-	is "$rc" 0 "a FIFO in its place is not waited for"
+	is "$rc" 0 "a FIFO in place of a .dwo does not block"
 done
 id=$(readelf -n "$TMP/v5.good" | awk '/Build ID/ { print $3 }')
 dir=$TMP/debug/.build-id/$(printf %.2s "$id")
 mkdir -p "$dir"
 objcopy --only-keep-debug "$TMP/v5.good" "$TMP/v5.debug"
 strip -o "$TMP/v5" "$TMP/v5.good"
-damage "a damaged debug file" "$TMP/v5.cap" "$TMP/v5.debug" "$dir/${id#??}.debug" any "$runs" --debug-dir "$TMP/debug"
-damage "a debug file cut short" "$TMP/v5.cap" "$TMP/v5.debug" "$dir/${id#??}.debug" cut "$runs" --debug-dir "$TMP/debug"
+damage "a damaged debug file is read within limits" "$TMP/v5.cap" "$TMP/v5.debug" "$dir/${id#??}.debug" any "$runs" --debug-dir "$TMP/debug"
+damage "a truncated debug file is read within limits" "$TMP/v5.cap" "$TMP/v5.debug" "$dir/${id#??}.debug" cut "$runs" --debug-dir "$TMP/debug"
 
 # --- a section that unpacks to hundreds of megabytes
-# 700 times the same deflated megabyte of zeros, instead of what takes objcopy 15 s and a gigabyte
+# A deflated megabyte of zeros, 700 times: objcopy would need 15 s and a gigabyte to compress it all.
 perl -MCompress::Zlib -e '
 	my $z = deflateInit(-Level => 1, -WindowBits => -MAX_WBITS) or die;
 	my $n = 700 << 20;
@@ -87,7 +87,7 @@ perl -MCompress::Zlib -e '
 	skip_all "perl has no Compress::Zlib"
 bomb() { # SECTION
 	objcopy --update-section ".debug_$1=$TMP/zeros" "$TMP/v5.good" "$TMP/bomb" || return 1
-	# and the mark of a compressed section, which objcopy cannot set
+	# set the flag of a compressed section, which objcopy cannot do
 	readelf -SW "$TMP/bomb" | sed -n "s/^ *\[ *\([0-9]*\)\] \.debug_$1 .*/\1/p" | perl -e '
 		open my $f, "+<:raw", $ARGV[0] or die;
 		read $f, my $head, 64;
@@ -110,11 +110,11 @@ for section in info str line; do
 			$list "$TMP/bomb.cap" "$TMP/bomb" "$TMP/bomb" >/dev/null
 		peak "$out" timeout 60 "$sym" -q --format=json --max-memory 64M "$TMP/bomb.cap" >"$TMP/peak"
 		read -r rc peak <"$TMP/peak"
-		is "$rc" 0 "a .debug_$section that unpacks to 700 MB is survived"
-		like "$([ "$peak" -lt 200 ] && echo small) $peak MB" '^small' "it takes no 200 MB where 64 are permitted"
-		is "$(grep -o '"symbol":"\(main\|weigh\)"' "$out" | sort -u | wc -l)" 2 "the symbol table's names are there all the same"
+		is "$rc" 0 "a .debug_$section that unpacks to 700 MB does not end symbolize"
+		like "$([ "$peak" -lt 200 ] && echo small) $peak MB" '^small' "memory stays below 200 MB with --max-memory 64M"
+		is "$(grep -o '"symbol":"\(main\|weigh\)"' "$out" | sort -u | wc -l)" 2 "functions have the names of the symbol table"
 	else
-		skip "a .debug_$section that unpacks to 700 MB" "objcopy makes none"
+		skip "a .debug_$section that unpacks to 700 MB does not end symbolize" "objcopy cannot make one"
 	fi
 done
 tap_done

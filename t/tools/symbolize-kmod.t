@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2154 # $out, $err and $rc come from tap.sh
-# Lines and inlined calls of kernel modules, for which objects of a compiler stand.
+# Lines and inlined calls of kernel modules: small objects take the place of modules.
 . "$(dirname "$0")/../lib/tap.sh"
 
 maker=$OBJ/t/unit/kmodfile
@@ -14,7 +14,7 @@ cc=${CC:-cc}
 for tool in "$cc" ld objdump addr2line perl; do
 	command -v "$tool" >/dev/null || skip_all "no $tool"
 done
-case $(uname -m) in x86_64 | aarch64) ;; *) skip_all "relocations of this machine are not read" ;; esac
+case $(uname -m) in x86_64 | aarch64) ;; *) skip_all "relocations of this machine are not supported" ;; esac
 mkdir -p "$dir"
 cat >"$TMP/a.c" <<'C'
 int second(volatile int *p);
@@ -66,7 +66,7 @@ int second(volatile int *p)
 }
 C
 
-# build NAME FLAG...: NAME.ko and NAME.linked, what other programs can read without knowing of relocations
+# build NAME FLAG...: builds NAME.ko, and NAME.linked, which other programs can read without relocations
 build() {
 	name=$1
 	shift
@@ -76,8 +76,8 @@ build() {
 		ld -o "$TMP/$name.linked" -e walk "$TMP/$name.ko" 2>/dev/null
 }
 
-# The functions of FILE as a kernel may have loaded them: MODULE NAME START ROOM 1 SIZE+1, each section
-# elsewhere. In a module functions are recorded by sections; a name may be there twice.
+# loaded MODULE FILE: the functions of FILE as a kernel may load them: MODULE NAME START ROOM 1 SIZE+1,
+# with each section elsewhere. Module functions are recorded by section; a name may occur twice.
 loaded() {
 	objdump -t "$2" | perl -ne '
 		next unless my ($at, $sec, $size, $name) = /^(\w+) .* F (\S+)\t(\w+) (?:\.hidden )?(\S+)$/;
@@ -92,7 +92,7 @@ loaded() {
 		}'
 }
 
-# For each byte of each function of FILE, a linked one: calls, innermost first, with file and line
+# theirs FILE: for each byte of each function of a linked FILE, the calls, innermost first, with file and line
 theirs() {
 	objdump -t "$1" | perl -ne '
 		print map { sprintf "0x%x\n", hex($1) + $_ } 0 .. hex($2) - 1 if /^(\w+) .* F \S+\t(\w+) (?:\.hidden )?\S+$/' >"$TMP/bytes"
@@ -105,7 +105,7 @@ theirs() {
 		END { print "$s\n" }'
 }
 
-# The same of symbolize's JSON
+# ours FILE: the same from JSON of symbolize
 ours() {
 	perl -ne 'sub at { my ($own, $f) = @_; my ($file) = $f =~ /"file":"[^"]*?([^"\/]*)"/; my ($line) = $f =~ /"line":(\d+)/;
 			"$own\@" . ($file // "??") . ":" . ($line // 0) . " " }
@@ -124,82 +124,82 @@ n=0
 for how in "$cc -gdwarf-5" "$cc -gdwarf-4" "$cc -gdwarf-5 -ffunction-sections -DALONE -gz=zlib" "clang -gdwarf-5" "clang -gdwarf-4"; do
 	# shellcheck disable=SC2086 # words
 	if ! command -v ${how%% *} >/dev/null || ! build "m$n" $how; then
-		skip "a module made by $how" "it cannot be made"
+		skip "a module built by $how has the expected calls and lines" "it cannot be built"
 		continue
 	fi
 	other="addr2line -afi -e"
-	# addr2line leaves out some of the calls that clang has inlined
+	# addr2line misses some of the calls that clang has inlined
 	case $how in clang*) other="$llvm --addresses --functions=linkage -e" ;; esac
-	[ "$other" != " --addresses --functions=linkage -e" ] || { skip "a module made by $how" "no llvm-symbolizer" && continue; }
+	[ "$other" != " --addresses --functions=linkage -e" ] || { skip "a module built by $how has the expected calls and lines" "no llvm-symbolizer" && continue; }
 	cp "$TMP/m$n.ko" "$dir/made-mod.ko"
 	loaded made_mod "$TMP/m$n.ko" >"$TMP/functions"
 	theirs "$TMP/m$n.linked" >"$TMP/them"
 	"$maker" --make "$cap" "$release" <"$TMP/functions"
 	run "$sym" -q --format=json --symfs "$TMP/root" "$cap"
 	ours "$out" >"$TMP/us"
-	# the order of functions is not the same in both, their bytes are
+	# the functions may be in another order, but their bytes are the same
 	sort "$TMP/us" >"$TMP/us.sorted"
 	sort "$TMP/them" >"$TMP/them.sorted"
-	same "$TMP/us.sorted" "$TMP/them.sorted" "for each byte of a module made by $how, calls and lines are those of ${other%% *}"
-	like "$(grep -c 'deepest@a.c:[0-9]* deeper@a.c:[0-9]* walk@' "$TMP/us")" '^[1-9]' "and some of it is inlined twice"
+	same "$TMP/us.sorted" "$TMP/them.sorted" "each byte of a module built by $how has the calls and lines of ${other%% *}"
+	like "$(grep -c 'deepest@a.c:[0-9]* deeper@a.c:[0-9]* walk@' "$TMP/us")" '^[1-9]' "the module has functions that are inlined twice"
 	n=$((n + 1))
 done
-[ $n -gt 0 ] || skip_all "no module can be made"
+[ $n -gt 0 ] || skip_all "no module can be built"
 
 cp "$TMP/m0.ko" "$dir/made-mod.ko"
 loaded made_mod "$TMP/m0.ko" >"$TMP/functions"
 "$maker" --make "$cap" "$release" <"$TMP/functions"
 run "$sym" -v --lines --symfs "$TMP/root" "$cap"
 like "$(cat "$err")" "kernel module 'made_mod''s debug information is used: '/usr/lib/debug/lib/modules/.*/made-mod.ko' [(]of the same release; captures have no build ID" \
-	"-v says which file is used, and what is not proven"
-like "$(grep -A 1 ' walk+0x[0-9a-f]* (\[made_mod\])' "$out")" 'a.c:2[0-9]$' "the name and the module are those of the recording"
-is "$(grep -c 'as far as it goes' "$err")" 0 "and nothing is wrong with it"
+	"-v reports which file is used, and that captures have no build ID of modules"
+like "$(grep -A 1 ' walk+0x[0-9a-f]* (\[made_mod\])' "$out")" 'a.c:2[0-9]$' "a frame has the recorded name and module and its source line"
+is "$(grep -c 'as far as it goes' "$err")" 0 "-v reports no fault of the module's file"
 
 # --- other places
 mkdir -p "$TMP/dbg/lib/modules/$release"
 mv "$dir/made-mod.ko" "$TMP/dbg/lib/modules/$release/made_mod.ko.debug"
 run "$sym" -q --format=json --debug-dir "$TMP/dbg" "$cap"
-like "$(cat "$out")" '"symbol":"walk",.*"line":2[0-9],' "--debug-dir finds it"
+like "$(cat "$out")" '"symbol":"walk",.*"line":2[0-9],' "--debug-dir finds the module's file"
 objcopy --only-keep-debug "$TMP/m0.ko" "$TMP/dbg/lib/modules/$release/made_mod.ko.debug"
 run "$sym" -q --format=json --debug-dir "$TMP/dbg" "$cap"
 ours "$out" | sort >"$TMP/us.sorted"
 other="addr2line -afi -e"
 theirs "$TMP/m0.linked" | sort >"$TMP/them.sorted"
-same "$TMP/us.sorted" "$TMP/them.sorted" "a file of debug information alone gives the same"
+same "$TMP/us.sorted" "$TMP/them.sorted" "a file with only debug information gives the same calls and lines"
 rm "$TMP/dbg/lib/modules/$release/made_mod.ko.debug"
 
-# --- nothing rather than what may be wrong
+# --- files that must not be used
 "$sym" -q --no-inline --format=text "$cap" >"$TMP/plain"
-is "$("$sym" -q "$cap" | cmp - "$TMP/plain" && echo same)" same "without the module's file nothing else changes"
+is "$("$sym" -q "$cap" | cmp - "$TMP/plain" && echo same)" same "without the module's file the output is as with --no-inline"
 plain() {
 	run "$sym" -v --format=json --symfs "$TMP/root" "$cap"
-	is "$(grep -c '"line":[0-9]' "$out")" 0 "$1: no lines"
-	like "$(cat "$err")" "kernel module 'made_mod' has no lines: $2" "and -v says why"
+	is "$(grep -c '"line":[0-9]' "$out")" 0 "$1: frames have no source lines"
+	like "$(cat "$err")" "kernel module 'made_mod' has no lines: $2" "$1: -v says why"
 }
 sed 's/6\.1\.0-made/6.1.0-none/' "$TMP/m0.ko" >"$dir/made-mod.ko"
-plain "another release" ".*made-mod.ko': is of release 6.1.0-none"
+plain "a file of another release" ".*made-mod.ko': is of release 6.1.0-none"
 objcopy --strip-debug "$TMP/m0.ko" "$dir/made-mod.ko"
-plain "a module without debug information" ".*made-mod.ko': has no debug information"
+plain "a file without debug information" ".*made-mod.ko': has no debug information"
 rm "$dir/made-mod.ko"
 xz -c "$TMP/m0.ko" >"$dir/made-mod.ko.xz" 2>/dev/null || : >"$dir/made-mod.ko.xz"
-plain "a compressed module" ".*made-mod.ko.xz': is compressed"
+plain "a compressed file" ".*made-mod.ko.xz': is compressed"
 rm "$dir/made-mod.ko.xz"
 cp "$TMP/m0.ko" "$dir/made-mod.ko"
 awk '$2 == "walk" { $3 = substr($3, 1, length($3) - 3) "888" } { print }' "$TMP/functions" >"$TMP/moved"
 "$maker" --make "$cap" "$release" <"$TMP/moved"
-plain "another build" ".*made-mod.ko': is another build"
+plain "a file of another build" ".*made-mod.ko': is another build"
 grep helper "$TMP/functions" >"$TMP/helpers"
 "$maker" --make "$cap" "$release" <"$TMP/helpers"
 run "$sym" -q --format=json --symfs "$TMP/root" "$cap"
-is "$(grep -c '"line":[0-9]' "$out")" 0 "functions of one name: no lines"
+is "$(grep -c '"line":[0-9]' "$out")" 0 "two functions of the same name have no source lines"
 like "$(cat "$out")" "\"symbol\":\"helper\",[^}]*\"reason\":\"the module's file has no function of this name there, or more than one\"" \
-	"and the frame says why"
+	"JSON says why functions of the same name have no source lines"
 
 # --- damage
 head -c 2000 "$TMP/m0.ko" >"$dir/made-mod.ko"
 loaded made_mod "$TMP/m0.ko" >"$TMP/functions"
 "$maker" --make "$cap" "$release" <"$TMP/functions"
-plain "a module that is cut" ".*made-mod.ko': its section header"
+plain "a truncated file" ".*made-mod.ko': its section header"
 whole=$("$sym" -q --no-inline "$cap" | cksum)
 bad=
 i=0
@@ -210,7 +210,7 @@ while [ $i -lt 60 ]; do
 	[ "$(grep -v '^  \| (inlined)$' "$out" | cksum)" = "$whole" ] || bad="$bad $i:names"
 	i=$((i + 1))
 done
-is "$bad" "" "modules that are damaged anywhere cost lines, never the names of the recording"
+is "$bad" "" "a damaged module costs source lines, but never the recorded names"
 "$cc" -O2 -g -fno-pic -c -o "$TMP/tls.o" -x c - <<'C' 2>/dev/null && cp "$TMP/tls.o" "$dir/made-mod.ko"
 __thread int per_thread;
 int walk(void)
@@ -222,6 +222,6 @@ loaded made_mod "$dir/made-mod.ko" >"$TMP/functions"
 "$maker" --make "$cap" "$release" <"$TMP/functions"
 run "$sym" -v --format=json --symfs "$TMP/root" "$cap"
 like "$(cat "$out")" '"symbol":"walk",[^}]*"line":null,[^}]*"source":"ksym","reason":"cannot be read: [^"]*relocation of type [0-9]+' \
-	"relocations that are not known cost the lines, and the frame says so"
+	"unknown relocations cost the source lines, and JSON says so"
 
 tap_done

@@ -2,34 +2,34 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck disable=SC2086,SC2154 # options are words; $out comes from tap.sh
 # Every byte of programs that are compiled here: chains of inlined functions
-# and lines against llvm-symbolizer, addr2line and eu-addr2line. Which classes of
-# differences may be is said here; docs/symbol-agreement.md tells what each is and who is right.
+# and lines, compared with llvm-symbolizer, addr2line and eu-addr2line. This file lists the permitted
+# classes of differences; docs/symbol-agreement.md describes each class and says who is right.
 . "$(dirname "$0")/../lib/tap.sh"
 
 cmp="$TOP/scripts/compare-symbols"
 src=$DATA/symbols
 export DEBUGINFOD_URLS=
 
-command -v gcc >/dev/null || skip_all "no gcc for the programs to be compared"
+command -v gcc >/dev/null || skip_all "no gcc for the test programs"
 command -v llvm-symbolizer-19 >/dev/null || skip_all "no llvm-symbolizer-19"
 
-# What llvm-symbolizer may differ in: names alone, never a chain or a line.
+# llvm-symbolizer may differ in names only, never in a chain or a line.
 llvm=llvm:alias,llvm:label,llvm:guess,llvm:suffix,llvm:past-end,llvm:plt
-# addr2line names padding; takes a line's file from the unit, a name from the symbol table; has no split DWARF
+# addr2line names padding, takes files of lines from the unit, names from the symbol table, and reads no .dwo
 gnu=addr2line:alias,addr2line:label,addr2line:guess,addr2line:lines:artificial,addr2line:lines:path,addr2line:suffix,addr2line:past-end,addr2line:plt,addr2line:short,addr2line:fewer,addr2line:chain
 gnu=$gnu,addr2line:lines:line,addr2line:lines:no-line
-# eu-addr2line has no inlined frames of clang's, none for -flto and split DWARF, and lines and calls in padding
+# eu-addr2line has no inlined frames for clang, -flto and split DWARF, and has lines and calls for padding
 eu=eu:alias,eu:label,eu:guess,eu:lines:path,eu:suffix,eu:plt,eu:short,eu:fewer,eu:more,eu:chain,eu:ours-none,eu:past-end
 eu=$eu,eu:lines:line,eu:lines:no-line,eu:lines:ours-no-line
 
-# agrees NAME PROGRAM [OPTION...]: each difference is of a class that may be
+# agrees NAME PROGRAM [OPTION...]: each difference belongs to a permitted class
 agrees() {
 	a_name=$1 a_file=$2
 	shift 2
 	ok "$a_name" timeout 300 perl "$cmp" -s 1 -e 400 -a "$llvm,$gnu,$eu" "$@" "$a_file"
 }
 
-# built COMPILER OUTPUT FLAGS SOURCE...: false where the compiler cannot
+# built COMPILER OUTPUT FLAGS SOURCE...: fails if the compiler cannot build it
 built() {
 	b_cc=$1 b_out=$2 b_flags=$3
 	shift 3
@@ -38,14 +38,14 @@ built() {
 
 for cc in gcc clang; do
 	command -v $cc >/dev/null || {
-		skip "$cc's programs" "it is not installed"
+		skip "programs built by $cc agree with other symbolizers" "it is not installed"
 		continue
 	}
 	while IFS='|' read -r name flags; do
 		if built $cc "$TMP/$cc-$name" "$flags" "$src/weigh.c" "$src/main.c"; then
-			agrees "$cc $flags: every frame and line" "$TMP/$cc-$name"
+			agrees "$cc $flags: every frame and line agrees with other symbolizers" "$TMP/$cc-$name"
 		else
-			skip "$cc $flags: every frame and line" "$cc cannot"
+			skip "$cc $flags: every frame and line agrees with other symbolizers" "$cc cannot build it"
 		fi
 	done <<-'L'
 		dwarf2|-O2 -gdwarf-2
@@ -63,9 +63,9 @@ for cc in gcc clang; do
 		cxx=g++
 		[ $cc = gcc ] || cxx=clang++
 		if built $cxx "$TMP/$cc-cc" "-O2 -g" "$src/templates.cc"; then
-			agrees "$cxx: templates, lambdas and constructors inlined into one another" "$TMP/$cc-cc" -s 3
+			agrees "$cxx: templates, lambdas and constructors inlined into one another agree" "$TMP/$cc-cc" -s 3
 		else
-			skip "$cxx: templates, lambdas and constructors inlined into one another" "it cannot"
+			skip "$cxx: templates, lambdas and constructors inlined into one another agree" "the compiler cannot build it"
 		fi
 	fi
 	for version in 4 5; do
@@ -75,20 +75,21 @@ for cc in gcc clang; do
 		if (cd "$s_dir" && for s in weigh main; do
 			$cc $s_flags -c -o $s.o "$src/$s.c" || exit 1
 		done && $cc -Wl,--build-id -o split weigh.o main.o) 2>"$TMP/cc.log"; then
-			agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwo files" "$s_dir/split"
-			# LLVM's packer never ends on gcc's files, binutils' takes all units of DWARF 5 for one
+			agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwo files agree" "$s_dir/split"
+			# LLVM's packer does not terminate on gcc's files; that of binutils
+			# takes all units of DWARF 5 for one
 			dwp=$(command -v llvm-dwp-19)
 			[ $cc = clang ] || dwp=$(command -v dwp)
 			[ $cc = clang ] || [ $version = 4 ] || dwp=
 			if [ "$dwp" ] && (cd "$s_dir" && timeout 20 "$dwp" -o split.dwp ./*.dwo) >"$TMP/cc.log" 2>&1 &&
 				! grep -q duplicate "$TMP/cc.log"; then
 				rm "$s_dir"/*.dwo
-				agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwp file" "$s_dir/split"
+				agrees "$cc -gsplit-dwarf, DWARF $version: frames of the .dwp file agree" "$s_dir/split"
 			else
-				skip "$cc -gsplit-dwarf, DWARF $version: frames of the .dwp file" "no packer for these files"
+				skip "$cc -gsplit-dwarf, DWARF $version: frames of the .dwp file agree" "no packer for these files"
 			fi
 		else
-			skip "$cc -gsplit-dwarf, DWARF $version" "$cc cannot"
+			skip "$cc -gsplit-dwarf, DWARF $version: frames agree" "$cc cannot build it"
 		fi
 	done
 done
@@ -100,7 +101,7 @@ dir=$TMP/debug/.build-id/$(printf %.2s "$id")
 mkdir -p "$dir"
 objcopy --only-keep-debug "$TMP/gcc-dwarf5" "$dir/${id#??}.debug"
 strip -o "$TMP/stripped" "$TMP/gcc-dwarf5"
-agrees "a stripped program and its debug file" "$TMP/stripped" -g "$dir/${id#??}.debug" -o "--debug-dir $TMP/debug"
+agrees "frames of a stripped program with a debug file agree" "$TMP/stripped" -g "$dir/${id#??}.debug" -o "--debug-dir $TMP/debug"
 if command -v dwz >/dev/null; then
 	cp "$TMP/gcc-dwarf4" "$TMP/dwz-a"
 	cp "$TMP/gcc-O0" "$TMP/dwz-b"
@@ -108,30 +109,30 @@ if command -v dwz >/dev/null; then
 	if dwz -m "$TMP/dwz-common" -M "$TMP/dwz-common" "$TMP/dwz-a" "$TMP/dwz-b" "$TMP/dwz-c" 2>"$TMP/cc.log" &&
 		readelf -SW "$TMP/dwz-a" | grep -q gnu_debugaltlink; then
 		# llvm-symbolizer reads no alternate file
-		agrees "dwz -m: what was moved into the alternate file" "$TMP/dwz-a" -p addr2line,eu
+		agrees "dwz -m: frames whose information is in the alternate file agree" "$TMP/dwz-a" -p addr2line,eu
 	else
-		skip "dwz -m: what was moved into the alternate file" "dwz moved nothing"
+		skip "dwz -m: frames whose information is in the alternate file agree" "dwz moved nothing"
 	fi
 else
-	skip "dwz -m: what was moved into the alternate file" "no dwz"
+	skip "dwz -m: frames whose information is in the alternate file agree" "no dwz"
 fi
 
-# --- names of a stripped file's padding
+# --- padding of a stripped file
 if [ -e "$TMP/stripped" ]; then
 	"$OBJ/t/unit/resolve" --list "$TMP/pad.cap" "$TMP/stripped" "$TMP/stripped" >/dev/null <<-E
 		$(nm -S "$TMP/gcc-dwarf5" | awk '$4 == "doubled" || $4 == "weigh" { printf "%x\n", $1 }' | head -n 1)
 	E
 	run "$BIN/symbolize" -q --debug-dir "$TMP/debug" "$TMP/pad.cap"
-	is "$(grep -c '? (' "$out")" 0 "where the debug file knows every function, none is guessed"
+	is "$(grep -c '? (' "$out")" 0 "no function is guessed if the debug file knows every function"
 fi
 
-# --- what people run; llvm-symbolizer has no names for functions that debug information does not tell of
+# --- installed programs; llvm-symbolizer has no names for functions that are not in debug information
 llvm=$llvm,llvm:none
 while read -r file max; do
 	if [ -r "$file" ]; then
-		agrees "${file##*/}: $max addresses" "$file" -s 64 -r -m "$max" -e 100
+		agrees "${file##*/}: $max addresses agree with other symbolizers" "$file" -s 64 -r -m "$max" -e 100
 	else
-		skip "${file##*/}: $max addresses" "it is not there"
+		skip "${file##*/}: $max addresses agree with other symbolizers" "not installed"
 	fi
 done <<-L
 	/usr/bin/python3.11 4000
@@ -139,14 +140,14 @@ done <<-L
 	/bin/bash 2000
 L
 
-# --- the comparison notices what it is there for
+# --- the comparison finds differences
 mkdir "$TMP/lying"
 lies() {
 	printf '#!/bin/sh\n"%s/symbolize" "$@" | %s\n' "$BIN" "$2" >"$TMP/lying/symbolize"
 	chmod +x "$TMP/lying/symbolize"
-	STACKTOOLS_BIN=$TMP/lying status 1 "$1 is noticed" timeout 300 perl "$cmp" -s 1 -e 400 -a "$llvm,$gnu,$eu" "$TMP/gcc-dwarf5"
+	STACKTOOLS_BIN=$TMP/lying status 1 "the comparison notices $1" timeout 300 perl "$cmp" -s 1 -e 400 -a "$llvm,$gnu,$eu" "$TMP/gcc-dwarf5"
 }
-lies "one wrong line" "perl -pe 's/(weigh\\.c:)(\\d+)\$/\$1 . (\$2 + 1)/e if !\$n && /weigh\\.c:\\d/ && ++\$n'"
-lies "one inlined frame too few" "perl -ne 'if (/inlined/ && !\$n++) { <>; next } print'"
-lies "one wrong name" "perl -pe 's/ main\\+0x/ niam+0x/ && \$n++ unless \$n'"
+lies "a wrong line" "perl -pe 's/(weigh\\.c:)(\\d+)\$/\$1 . (\$2 + 1)/e if !\$n && /weigh\\.c:\\d/ && ++\$n'"
+lies "a missing inlined frame" "perl -ne 'if (/inlined/ && !\$n++) { <>; next } print'"
+lies "a wrong name" "perl -pe 's/ main\\+0x/ niam+0x/ && \$n++ unless \$n'"
 tap_done
