@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# User stacks by ptrace are what eu-stack and gdb see, for root and
-# for an ordinary user, and the programs notice nothing of it.
+# User stacks by ptrace match eu-stack and gdb, for root and for an ordinary
+# user, and the programs do not notice.
 # shellcheck disable=SC2016,SC2086 # Perl's variables; $user is words
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
 for oracle in eu-stack gdb setpriv perl; do
 	command -v "$oracle" >/dev/null || skip_all "no $oracle here"
 done
-[ "$(id -u)" -eq 0 ] || skip_all "oracles look as root, samplers as an ordinary user: not root"
+[ "$(id -u)" -eq 0 ] || skip_all "needs root: oracles run as root, samplers as an ordinary user"
 export DEBUGINFOD_URLS=
 chmod 755 "$TMP"
 mkdir -m 777 "$TMP/w"
@@ -16,7 +16,7 @@ W=$TMP/w
 cp "$OBJ/t/unit/user_stacks" "$OBJ/t/work/stops" "$W/"
 cp -r "$DATA/unwind" "$W/src"
 mkfifo -m 666 "$TMP/silence"
-# a pipe that no one writes to, and that is never at its end
+# a pipe that has no data and no end of file
 exec 7<>"$TMP/silence"
 finish() {
 	for f_pid in $tap_pids; do
@@ -25,7 +25,7 @@ finish() {
 }
 trap 'finish; tap_cleanup' EXIT
 
-# An ordinary user, without any capability; a command, so that $! is what it becomes.
+# An ordinary user without capabilities; words, not a function, so that $! is the PID of the command.
 user='setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all'
 nobody() {
 	timeout 60 $user "$@"
@@ -43,14 +43,14 @@ build() {
 	diag <"$W/$b_name.log"
 }
 
-# it is the program that was asked for, and no longer what starts it
+# the process runs the requested program, and no longer setpriv, setsid or the shell
 started() {
 	case $(readlink "/proc/$s_pid/exe") in *'/setpriv' | *'/setsid' | "$sh") return 1 ;; esac
 }
 sh=$(readlink /proc/$$/exe)
 
-# start NAME COMMAND...: as an ordinary user; waits until it is blocked; java never is, it has a thread that
-# runs twenty times a second
+# start NAME COMMAND...: starts it as an ordinary user and waits until it is blocked, except java, which
+# has a thread that runs twenty times a second
 start() {
 	s_name=$1
 	shift
@@ -70,7 +70,7 @@ eu() {
 		print "thread $1\n" if /^TID (\d+)/;
 		print "#$1 $2\n" if /^#(\d+)\s+(0x[0-9a-f]+)/'
 }
-# Without debug information: inlined calls are none of ours.
+# gdb without debug information, since our stacks have no inlined calls
 by_gdb() {
 	timeout 60 gdb -nx -batch -iex "set debug-file-directory $TMP/none" -iex "set auto-load off" \
 		-p "$1" -ex "set backtrace past-main on" -ex "set backtrace past-entry on" \
@@ -79,8 +79,9 @@ by_gdb() {
 		printf "#%s 0x%016x\n", $1, hex $2 if /^#(\d+)\s+(0x[0-9a-f]+)/'
 }
 
-# hold PID ORACLE MIN WHO...: every stack that we call complete is the oracle's, every other one the beginning of it;
-# MIN percent are complete. Both ask at different times: a thread that moved in between is asked again.
+# hold PID ORACLE MIN WHO...: every stack with the verdict complete equals the oracle's, and every other
+# one is the beginning of it; MIN percent are complete. Both sample at different times, so the comparison
+# is repeated in case a thread has moved in between.
 hold() {
 	h_pid=$1
 	h_oracle=$2
@@ -108,7 +109,7 @@ hold() {
 				$n++;
 				$frames += @o;
 				$complete++ if ($v->{$t} // "") eq "complete";
-				$t[$_] //= $o[$_] for 0 .. $#t; # gdb shows no address of a signal frame
+				$t[$_] //= $o[$_] for 0 .. $#t; # gdb prints no address for a signal frame
 				my @same = ($v->{$t} // "") eq "complete" ? @t : @t[0 .. $#o];
 				next if @o && "@o" eq join " ", map { $_ // "" } @same;
 				$bad++;
@@ -126,12 +127,12 @@ hold() {
 	return 1
 }
 
-# agrees NAME MIN TEXT
+# agrees NAME MIN TEXT: holds NAME against eu-stack, as its user and as root
 agrees() {
 	a_pid=$(pid_of "$1")
-	ok "$3: as eu-stack sees it, for its user" hold "$a_pid" eu "$2" nobody
+	ok "$3: stacks match eu-stack, sampled as its user" hold "$a_pid" eu "$2" nobody
 	tail -n 1 "$TMP/hold" | diag
-	ok "$3: for root" hold "$a_pid" eu "$2" root
+	ok "$3: stacks match eu-stack, sampled as root" hold "$a_pid" eu "$2" root
 }
 
 build calls calls.c -O2
@@ -141,17 +142,17 @@ build threads threads.c -O1
 for kind in calls signal realign; do
 	start "$kind" "$W/$kind"
 	agrees "$kind" 100 "$kind"
-	ok "$kind: as gdb sees it" hold "$(pid_of "$kind")" by_gdb 0 nobody
+	ok "$kind: stacks match gdb" hold "$(pid_of "$kind")" by_gdb 0 nobody
 done
 start small "$W/threads" small
-agrees small 100 "a stack of the least size"
+agrees small 100 "a stack of the smallest size"
 start coroutine "$W/threads" coroutine
 agrees coroutine 0 "coroutines"
 if command -v c++ >/dev/null && c++ -O2 -pthread -o "$W/except" "$W/src/except.cc" 2>"$TMP/cc.log"; then
 	start except "$W/except"
 	agrees except 100 "C++ with exceptions"
 else
-	fail "C++ is compiled"
+	fail "a C++ program builds"
 	diag <"$TMP/cc.log"
 fi
 
@@ -191,14 +192,14 @@ if command -v java >/dev/null; then
 	start java java -Xshare:auto "$W/W.java"
 	until_true grep -qs ready "$W/java.out"
 	sleep 2
-	agrees java 60 "java, whose interpreter has no tables"
+	agrees java 60 "java, whose interpreter has no unwind tables"
 fi
 
 # --- files ---
 cp "$W/calls" "$W/deleted"
 start deleted "$W/deleted"
 rm "$W/deleted"
-agrees deleted 100 "a program whose file is gone"
+agrees deleted 100 "a program whose file was deleted"
 build dl dl.c -O1
 build dllib.so dllib.c -O2 -fPIC -shared
 start dl "$W/dl" "$W/dllib.so" later
@@ -207,15 +208,15 @@ sampler=$!
 sleep 0.4
 kill -USR1 "$(pid_of dl)"
 wait "$sampler"
-like "$(cat "$TMP/ours")" '^thread [0-9]+ complete' "code that is mapped meanwhile is walked through"
-is "$(sed -n 's/^failed \([0-9]*\) .*/\1/p' "$TMP/ours")" 0 "by a table of its own"
+like "$(cat "$TMP/ours")" '^thread [0-9]+ complete' "code that is mapped during sampling is walked through"
+is "$(sed -n 's/^failed \([0-9]*\) .*/\1/p' "$TMP/ours")" 0 "code that is mapped during sampling has an unwind table of its own"
 agrees dl 100 "a library that was loaded later"
 build_compat "$W/src/compat.S" "$W/compat"
 if [ -z "$no_compat" ]; then
 	start compat "$W/compat"
 	nobody "$W/user_stacks" "$(pid_of compat)" >"$TMP/ours"
 	like "$(cat "$TMP/ours")" 'runs a 32-bit program' "a 32-bit program is reported"
-	is "$(sed -n 's/^refused.32-bit //p' "$TMP/ours")" 1 "and counted"
+	is "$(sed -n 's/^refused.32-bit //p' "$TMP/ours")" 1 "a 32-bit program is counted as refused"
 else
 	skip "a 32-bit program is reported, and counted" "$no_compat"
 fi
@@ -224,29 +225,29 @@ for kind in garbage nops rows pointers remember claim; do
 	perl "$W/src/badelf" "$kind" >"$W/$kind.so"
 	start "bad-$kind" "$W/hostile" map "$W/$kind.so"
 	timeout 60 "$W/user_stacks" "$(pid_of "bad-$kind")" 3 >"$TMP/bad"
-	is "$?" 0 "a file with hostile tables ($kind): the sampler lives"
+	is "$?" 0 "a file with hostile tables ($kind): the sampler survives"
 	grep -E '^(failed|worker_lost|error|refused)' "$TMP/bad" | sort -u | diag 3
 	is "$(grep -c '^error' "$TMP/bad") $(grep -c '^thread [0-9]* [a-z]' "$TMP/bad")" \
-		"0 $(find "/proc/$(pid_of "bad-$kind")/task" -mindepth 1 -maxdepth 1 | wc -l)" "and has something of each thread ($kind)"
+		"0 $(find "/proc/$(pid_of "bad-$kind")/task" -mindepth 1 -maxdepth 1 | wc -l)" "a file with hostile tables ($kind): each thread has a result"
 done
 for kind in wild loops; do
 	start "$kind" "$W/hostile" "$kind"
 	timeout 60 "$W/user_stacks" "$(pid_of "$kind")" 3 >"$TMP/bad"
-	is "$?" 0 "threads whose registers lead nowhere ($kind): the sampler lives"
+	is "$?" 0 "threads whose registers lead nowhere ($kind): the sampler survives"
 	is "$(grep -c '^thread' "$TMP/bad")" "$(find "/proc/$(pid_of "$kind")/task" -mindepth 1 -maxdepth 1 | wc -l)" \
-		"and has something of each, all of which go on ($kind)"
+		"threads whose registers lead nowhere ($kind): each has a result and goes on"
 done
 perl "$W/src/badelf" good >"$W/cut.so"
 start cut "$W/hostile" map "$W/cut.so"
 truncate -s 5000 "$W/cut.so"
 timeout 60 "$W/user_stacks" "$(pid_of cut)" 3 >"$TMP/bad"
-is "$?" 0 "a file that is cut while it is mapped: the sampler lives"
+is "$?" 0 "a file that is truncated while it is mapped: the sampler survives"
 
-# --- what the programs notice ---
+# --- effects on the programs ---
 stops_begin() {
 	rm -f "$TMP/in"
 	mkfifo "$TMP/in"
-	: >"$TMP/stops" # what the one before said
+	: >"$TMP/stops" # the output of the previous run
 	$user "$W/stops" <"$TMP/in" >"$TMP/stops" 2>"$TMP/stops.err" 7>&- &
 	stops=$!
 	at_exit_kill "$stops"
@@ -263,13 +264,13 @@ stops_end() {
 stops_begin
 nobody "$W/user_stacks" "$stops" 200 >"$TMP/sampled" 8>&-
 stops_end
-is "$rc" 0 "a program with 21 ways to wait ends as it should"
-between "$(awk '/^stops/ { print $2 }' "$TMP/sampled")" 500 1000000 "it was stopped, again and again"
-is "$(awk 'NF == 7 && $2 < 10' "$TMP/stops")" "" "each way went on all the time"
-is "$(awk 'NF == 7 && $3' "$TMP/stops")" "" "none ended with EINTR"
-is "$(awk 'NF == 7 && $4' "$TMP/stops")" "" "or before its time"
-is "$(awk 'NF == 7 && $5 > 2000' "$TMP/stops")" "" "and time limits are kept: none began anew for ever"
-is "$(sed -n 's/^signals //p' "$TMP/stops")" 0 "no signal came"
+is "$rc" 0 "a program with 21 ways to wait exits normally after sampling"
+between "$(awk '/^stops/ { print $2 }' "$TMP/sampled")" 500 1000000 "the program is stopped many times"
+is "$(awk 'NF == 7 && $2 < 10' "$TMP/stops")" "" "each way to wait goes on during sampling"
+is "$(awk 'NF == 7 && $3' "$TMP/stops")" "" "no wait ends with EINTR"
+is "$(awk 'NF == 7 && $4' "$TMP/stops")" "" "no wait ends early"
+is "$(awk 'NF == 7 && $5 > 2000' "$TMP/stops")" "" "no wait exceeds its time limit by starting again"
+is "$(sed -n 's/^signals //p' "$TMP/stops")" 0 "the program receives no signal"
 
 stops_begin
 for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -282,6 +283,6 @@ killer=$!
 nobody "$W/user_stacks" "$stops" 60 >"$TMP/sampled" 8>&-
 wait "$killer"
 stops_end
-is "$(sed -n 's/^asked //p' "$TMP/stops")" 100 "signals that are sent meanwhile come, each once"
-is "$(sed -n 's/^signals //p' "$TMP/stops")" 0 "and no other one"
+is "$(sed -n 's/^asked //p' "$TMP/stops")" 100 "signals sent during sampling arrive exactly once"
+is "$(sed -n 's/^signals //p' "$TMP/stops")" 0 "no other signal arrives during sampling"
 tap_done
