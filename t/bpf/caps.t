@@ -195,31 +195,45 @@ EOF
 chmod 755 "$TMP/all/call"
 address=$(awk '/libc\.so/ { sub("-.*", "", $1); print $1; exit }' "/proc/$other/maps")
 
-# agree STEP NAME COMMAND...: the table's row of STEP, as both users, is what COMMAND meets.
+# agree STEP NAME COMMAND...: COMMAND is tried as both users with each set of the table, by try_all.
 # In COMMAND, OWN is a process of that user.
 agree() {
 	agree_step=$1
-	agree_name=$2
+	printf '%s\t%s\n' "$1" "$2" >>"$TMP/agree"
 	shift 2
-	for agree_user in root ordinary; do
-		own=$own_root
-		[ $agree_user = root ] || own=$own_ordinary
-		: >"$TMP/differ"
-		agree_n=0
-		query '$s = step("'"$agree_step"'"); map { my ($r, $c) = ($s->{results}{'$agree_user'}[$_], $d->{caps}{sets}[$_]);
-			$r =~ /^not / || $c->{name} eq "all" ? () : join " ", $r, map { lc s/^CAP_//r } @{$c->{caps}} } 0 .. $#{$d->{caps}{sets}}' >"$TMP/row"
-		while read -r want caps; do
-			agree_n=$((agree_n + 1))
-			got=refused
-			as $agree_user "$caps" sh -c "$(echo "$*" | sed "s/OWN/$own/g; s/RANGE/$(range "$own")/g")" \
-				>/dev/null 2>&1 </dev/null && got=ok
-			[ "$want" = ok ] || want=refused
-			[ "$got" = "$want" ] || echo "{$caps}: bpfcheck says $want, but $got" >>"$TMP/differ"
-		done <"$TMP/row"
-		[ "$agree_n" -ge 12 ] || echo "only $agree_n sets" >>"$TMP/differ"
-		is "$(cat "$TMP/differ")" '' "$agree_name, as $agree_user, with $agree_n sets: as the table says"
-	done
+	printf '( %s ) >/dev/null 2>&1 </dev/null && echo %s\n' "$*" "$agree_step" >>"$TMP/commands"
 }
+
+# In one shell for each user and set, because starting it takes longer than most commands; what
+# works is in $TMP/works.USER.SET. Those of the table's sets that could not be granted are not tried.
+try_all() {
+	for try_user in root ordinary; do
+		own=$own_root
+		[ $try_user = root ] || own=$own_ordinary
+		sed "s/OWN/$own/g; s/RANGE/$(range "$own")/g" "$TMP/commands" >"$TMP/all/commands"
+		query 'my $c = $d->{caps}; map { my $i = $_; (grep { $_->{results}{'$try_user'}[$i] !~ /^not / } @{$c->{steps}})
+			&& $c->{sets}[$i]{name} ne "all" ? join " ", $i, map { lc s/^CAP_//r } @{$c->{sets}[$i]{caps}} : () } 0 .. $#{$c->{sets}}' >"$TMP/sets"
+		while read -r set caps; do
+			as $try_user "$caps" sh "$TMP/all/commands" >>"$TMP/works.$try_user.$set" 2>/dev/null </dev/null
+		done <"$TMP/sets"
+	done
+	rm "$TMP/commands"
+}
+
+# the table's row of each STEP, as both users, is what COMMAND met
+compare_all() {
+	while IFS="$tab" read -r step name; do
+		for user in root ordinary; do
+			query 'my $s = step("'"$step"'"); my $n; my @differ = map { my ($i, $want, $f) = ($_, $s->{results}{'$user'}[$_] eq "ok");
+				$s->{results}{'$user'}[$i] =~ /^not / || !open($f, "<", "'"$TMP/works.$user"'.$i") ? () : do { $n++;
+				my $got = grep { $_ eq "'"$step"'" } split /\n/, <$f>; $want == $got ? () :
+				"{@{$d->{caps}{sets}[$i]{caps}}}: bpfcheck says $s->{results}{'$user'}[$i], but it is " . ($got ? "granted" : "refused") } }
+				0 .. $#{$d->{caps}{sets}}; (@differ, $n >= 12 ? "" : "only $n sets")' | grep . >"$TMP/differ"
+			is "$(cat "$TMP/differ")" '' "$name, as $user, with each set: as the table says"
+		done
+	done <"$TMP/agree"
+}
+tab=$(printf '\t')
 
 agree kernel.kallsyms 'grep finds addresses in kallsyms' 'grep -q -m 1 "^0*[1-9a-f]" /proc/kallsyms'
 agree kernel.btf 'head reads BTF' 'head -c 24 /sys/kernel/btf/vmlinux'
@@ -237,14 +251,22 @@ agree proc.other.stack 'cat reads its kernel stack' "cat /proc/$other/stack"
 agree perf.own "a perf event opens on one's own process" "$TMP/all/call event OWN"
 agree perf.other "a perf event opens on another user's process" "$TMP/all/call event $other"
 
+for type in raw_tp:raw_tp/sys_enter tracepoint:tracepoint/raw_syscalls/sys_enter tp_btf:tp_btf/sys_enter uprobe:uprobe; do
+	agree "stackmap.${type%%:*}" "stackmap-test has its case of ${type#*:}" \
+		"$TMP/bin/stackmap-test -r '${type#*:}: the user stack' | grep '^ok' | grep -vq SKIP"
+done
+agree iterator.task_sleepable 'offcpu-record records, which takes an iterator' \
+	"$TMP/bin/offcpu-record -q $mode --force -o $TMP/all/\$(id -u).cap -- true"
+
+try_all
+
 # a place to pin in, which nobody else sees and which is gone with the command
 mkdir "$TMP/bpf"
 printf '#!/bin/sh\nmount -t bpf none "$1" && chmod 1777 "$1" && shift && exec "$@"\n' >"$TMP/all/with-bpffs"
 chmod 755 "$TMP/all/with-bpffs"
-as_prefix="unshare -m $TMP/all/with-bpffs $TMP/bpf"
 while read -r kind type key value entries flags; do
 	agree "map.$kind" "bpftool creates a map, $kind" \
-		"$bpftool map create $TMP/bpf/m type $type key $key value $value entries $entries name m flags $flags"
+		"$bpftool map create $TMP/bpf/$kind type $type key $key value $value entries $entries name m flags $flags"
 done <<'EOF'
 array array 4 8 1 0
 mmapable_array array 4 8 1 1024
@@ -255,13 +277,10 @@ ring_buffer ringbuf 0 0 4096 0
 prog_array prog_array 4 4 1 0
 stack_trace stack_trace 4 64 16 0
 EOF
+as_prefix="unshare -m $TMP/all/with-bpffs $TMP/bpf"
+try_all
 as_prefix=
-for type in raw_tp:raw_tp/sys_enter tracepoint:tracepoint/raw_syscalls/sys_enter tp_btf:tp_btf/sys_enter uprobe:uprobe; do
-	agree "stackmap.${type%%:*}" "stackmap-test has its case of ${type#*:}" \
-		"$TMP/bin/stackmap-test -r '${type#*:}: the user stack' | grep '^ok' | grep -vq SKIP"
-done
-agree iterator.task_sleepable 'offcpu-record records, which takes an iterator' \
-	"$TMP/bin/offcpu-record -q $mode --force -o $TMP/all/\$(id -u).cap -- true"
+compare_all
 
 # the least set of a tool
 names() { # PERL: capabilities as setpriv names them, in one line
@@ -351,7 +370,7 @@ ok 'with it they are there' test "$with" -gt 0
 
 # with less to hand out
 json=$TMP/less.json
-as root 'bpf perfmon setuid setgid setpcap kill sys_ptrace' "$bpfcheck" --caps --json >"$json" 2>"$err"
+as root 'bpf perfmon setuid setgid setpcap kill sys_ptrace' "$bpfcheck" --caps --json --tool offcpu-record >"$json" 2>"$err"
 is "$?" 1 'without CAP_SYSLOG something is left open'
 like "$(cat "$err")" '^bpfcheck: ' 'and it says so'
 is "$(names '@{tool("offcpu-record")->{required}}')" "$least" 'what could be tried is known all the same'
@@ -368,7 +387,7 @@ is "$(query '@{step("proc.other.maps")->{results}{ordinary}}' | sort -u | tr '\n
 	"another user's process cannot be made, and nothing is said about it"
 is "$(query 'map { @{$_->{results}{root}} } @{$d->{caps}{steps}}' | sort -u | tr '\n' ' ')" 'not granted not tried ' \
 	'nor about root'
-as ordinary 'bpf perfmon' "$bpfcheck" --caps --json >"$json" 2>"$err"
+as ordinary 'bpf perfmon' "$bpfcheck" --caps --json --tool offcpu-record >"$json" 2>"$err"
 is "$(names '@{tool("offcpu-record")->{required}}')" "$least" 'an ordinary user who has the two learns that they suffice'
 if unshare -Ur true 2>/dev/null; then
 	timeout 120 unshare -Ur "$bpfcheck" --caps --json >"$json" 2>"$err"
@@ -378,7 +397,7 @@ if unshare -Ur true 2>/dev/null; then
 		'its capabilities do not reach BPF'
 fi
 json=$TMP/ns.json
-timeout 120 unshare -pf --mount-proc "$bpfcheck" --caps --json >"$json" 2>"$err"
+timeout 120 unshare -pf --mount-proc "$bpfcheck" --caps --json --tool offcpu-record >"$json" 2>"$err"
 is "$? $(names '@{tool("offcpu-record")->{required}}')" "0 $least" 'in a PID namespace the answer is the same'
 json=$TMP/hidepid.json
 timeout 120 unshare -pf --mount-proc sh -c 'mount -o remount,hidepid=2 /proc && exec "$0" --caps --json --tool offcpu-record' \
