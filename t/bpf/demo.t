@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# scripts/demo, from bpfcheck to the graph, in the tree that is built already.
+# scripts/demo from bpfcheck to the graph, in the tree that is already built.
 . "$(dirname "$0")/../lib/tap.sh"
 
 cd "$TOP" || exit 1
@@ -8,33 +8,33 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 [ "$(id -u)" -eq 0 ] || skip_all "not root"
 run "$BIN/bpfcheck" --tool offcpu-record
 [ "$rc" -lt 2 ] || skip_all "bpfcheck: $(grep FAIL "$out" | head -n 1)"
-[ "$BIN" = "$TOP/bin" ] || skip_all "the tree was built elsewhere: the demo has its own build"
+[ "$BIN" = "$TOP/bin" ] || skip_all "the tools are not in bin/, where scripts/demo builds them"
 [ -z "$(sh scripts/deps -n demo)" ] || skip_all "packages are missing: $(sh scripts/deps -n demo | tr '\n' ' ')"
 
-status 0 "the demo runs" sh scripts/demo -d 2 -o "$TMP/off.svg"
+status 0 "the demo exits with status 0" sh scripts/demo -d 2 -o "$TMP/off.svg"
 for name in packages build bpfcheck record draw; do
-	ok "it says what it did: $name" grep -q "^$name " "$out"
+	ok "the demo reports its step: $name" grep -q "^$name " "$out"
 done
-is "$(grep -cE '^  [123]\. +[0-9.]+ s +[0-9]+ %' "$out")" 3 "it names three waits"
-like "$(grep '^  1\.' "$out")" '4 threads .*update_table > lock_table' "the greatest is the lock that four threads want"
-like "$(sed -n '/^  1\./{n;p;}' "$out")" 'futex$' "and its system call"
+is "$(grep -cE '^  [123]\. +[0-9.]+ s +[0-9]+ %' "$out")" 3 "the demo names three waits"
+like "$(grep '^  1\.' "$out")" '4 threads .*update_table > lock_table' "the biggest wait is the lock that four threads want"
+like "$(sed -n '/^  1\./{n;p;}' "$out")" 'futex$' "the biggest wait is shown with its system call"
 
-ok "the graph is XML" perl -0777 -ne 'exit !(/^<\?xml/ && /<svg / && m{</svg>\s*\z})' "$TMP/off.svg"
+ok "the graph is a complete SVG document" perl -0777 -ne 'exit !(/^<\?xml/ && /<svg / && m{</svg>\s*\z})' "$TMP/off.svg"
 for frame in sync_journal receive_answer read_log_line wait_for_job pace_producer compute_answer; do
 	ok "the graph has the wait in $frame" grep -q "<title>$frame (" "$TMP/off.svg"
 done
-# eleven threads that do nothing but wait, for as long as it was recorded
+# the recorded time of eleven threads, which only wait, in ms
 most=$("$BIN/capinfo" --json "$TMP/demo-cap.bin" | perl -MJSON::PP -0777 -ne 'printf "%d", 11 * decode_json($_)->{duration_ns} / 1e6')
 total=$(awk '{ sum += $NF } END { printf "%d", sum / 1000 }' "$TMP/demo-off.folded")
-ok "the threads waited nearly all of the time ($total ms of $most)" [ "$total" -gt $((most * 68 / 100)) ]
-ok "and not more" [ "$total" -le $((most * 101 / 100)) ]
-ok "its journal is removed" [ ! -e "$TMP/demo-journal" ]
-is "$(pgrep -f "obj/t/work/demo $TMP" || true)" "" "its program is ended"
+ok "the threads waited most of the recorded time ($total ms of $most)" [ "$total" -gt $((most * 68 / 100)) ]
+ok "the threads did not wait longer than the recording ($total ms of $most)" [ "$total" -le $((most * 101 / 100)) ]
+ok "the demo removes the journal of its program" [ ! -e "$TMP/demo-journal" ]
+is "$(pgrep -f "obj/t/work/demo $TMP" || true)" "" "the demo ends its program"
 
-# where BPF is refused it says what it has, and what that means
-status 0 "the demo runs without BPF" "$OBJ/t/work/refuse" bpf sh scripts/demo -d 2 -o "$TMP/off.svg"
+# If BPF is refused, the demo says which mode is left and what that means.
+status 0 "the demo exits with status 0 without BPF" "$OBJ/t/work/refuse" bpf sh scripts/demo -d 2 -o "$TMP/off.svg"
 like "$(grep '^bpfcheck ' "$out")" 'records in mode procfs alone: waits are estimated by samples of /proc, without BPF:$' \
-	"and says that it has estimates alone"
-is "$("$BIN/capinfo" "$TMP/demo-cap.bin" | sed -n 's/^.* mode=//p')" procfs "which is what it records"
+	"without BPF the demo says that waits are estimated"
+is "$("$BIN/capinfo" "$TMP/demo-cap.bin" | sed -n 's/^.* mode=//p')" procfs "without BPF the demo records in mode procfs"
 
 tap_done

@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 C
 "$cc" -O1 -g -fno-optimize-sibling-calls -o "$TMP/prog" "$TMP/prog.c" || skip_all "the program does not build"
 
-# stored CAP: "FILE OFFSET NAME" of the outermost frame of each stored name, and the other records that matter
+# stored CAP: prints "FILE OFFSET NAME" for each stored name; NAME is its outermost frame
 stored() {
 	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
 		if (/^file id=(\d+) .* path=(.*)$/) { $path{$1} = $2 }
@@ -37,7 +37,7 @@ stored() {
 		print "$path{$file} $offset $name\n"'
 }
 
-# frames CAP: the same of each distinct user frame that symbolize names
+# frames CAP: prints the same for each distinct user frame that symbolize names
 frames() {
 	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | perl -MJSON::PP -ne '
 		my $w = decode_json($_);
@@ -53,27 +53,27 @@ frames() {
 		}' | sort -u
 }
 
-# --- what is stored is what the files say
+# --- stored names match the files
 
 "$TMP/prog" >"$TMP/log" 2>&1 </dev/null &
 prog=$!
 at_exit_kill "$prog"
 rec "$TMP/a.cap" -p "$prog" -d 1
-is "$rc" 0 "a recording ends with status 0"
+is "$rc" 0 "a recording exits with status 0"
 stored "$TMP/a.cap" | sort -u >"$TMP/stored"
 frames "$TMP/a.cap" >"$TMP/frames"
 for f in sleeps caller main; do
-	ok "the function $f is stored" grep -q "^$TMP/prog [0-9]* $f\$" "$TMP/stored"
+	ok "the name of function $f is stored" grep -q "^$TMP/prog [0-9]* $f\$" "$TMP/stored"
 done
-ok "and of the libraries" grep -q '/libc[.-].* [0-9]* .*nanosleep' "$TMP/stored"
-ok "each frame that symbolize names by files has the same name stored" \
+ok "names of library functions are stored" grep -q '/libc[.-].* [0-9]* .*nanosleep' "$TMP/stored"
+ok "each frame that symbolize names from files has the same stored name" \
 	sh -c 'test -s "$1" && test -z "$(comm -13 "$2" "$1")"' sh "$TMP/frames" "$TMP/stored"
-is "$(counter "$TMP/a.cap" names.stored)" "$(wc -l <"$TMP/stored")" "names.stored counts them"
-is "$(counter "$TMP/a.cap" names.late) $(counter "$TMP/a.cap" names.unresolved)" "0 0" "nothing came too late or had no name"
-is "$(counter "$TMP/a.cap" names.files)" "$(cut -d ' ' -f 1 "$TMP/stored" | sort -u | wc -l)" "names.files counts their files"
-like "$("$BIN/capinfo" "$TMP/a.cap")" " $(wc -l <"$TMP/stored") names" "capinfo tells how many"
+is "$(counter "$TMP/a.cap" names.stored)" "$(wc -l <"$TMP/stored")" "names.stored counts the stored names"
+is "$(counter "$TMP/a.cap" names.late) $(counter "$TMP/a.cap" names.unresolved)" "0 0" "no lookup is late, and no place is without a name"
+is "$(counter "$TMP/a.cap" names.files)" "$(cut -d ' ' -f 1 "$TMP/stored" | sort -u | wc -l)" "names.files counts the files of the stored names"
+like "$("$BIN/capinfo" "$TMP/a.cap")" " $(wc -l <"$TMP/stored") names" "capinfo shows the number of stored names"
 
-# --- inlined calls and lines: what is stored at the end of a short recording has none
+# --- inlined calls and lines: names stored at the end of a short recording have none
 
 cat >"$TMP/lined.c" <<'C'
 #include <time.h>
@@ -93,7 +93,7 @@ C
 lined=$!
 at_exit_kill "$lined"
 rec_start "$TMP/long.cap" -q -p "$lined"
-# by the last flush
+# as of the last flush
 names_stored() {
 	stored=$(counter "$TMP/long.cap" names.stored)
 	[ "${stored:-0}" -gt 2 ]
@@ -104,23 +104,23 @@ rec "$TMP/short.cap" -p "$lined" -d 0.3s
 mv "$TMP/lined" "$TMP/elsewhere"
 like "$("$BIN/symbolize" -q --format=json "$TMP/long.cap")" \
 	'"symbol":"main",[^{]*"inlined":\[\{"symbol":"inner"[^}]*"file":"[^"]*lined\.c","line":[0-9]+' \
-	"inlined calls and lines are stored while a recording goes on"
+	"inlined calls and lines are stored while a recording runs"
 like "$("$BIN/symbolize" -q --format=json "$TMP/short.cap")" '"symbol":"main",[^{]*"inlined":\[\]' \
-	"a recording of less than a second has the function's name alone"
-is "$(counter "$TMP/short.cap" names.plain)" "$(counter "$TMP/short.cap" names.stored)" "which is counted"
-is "$(counter "$TMP/long.cap" names.plain)" 0 "the longer one has none of these"
+	"a recording of less than a second stores only the name of the function"
+is "$(counter "$TMP/short.cap" names.plain)" "$(counter "$TMP/short.cap" names.stored)" "names.plain counts names stored without inlined calls and lines"
+is "$(counter "$TMP/long.cap" names.plain)" 0 "names.plain is 0 for the longer recording"
 kill "$lined"
 
-# --- left out
+# --- recordings without names
 
 rec "$TMP/n.cap" --no-symbols -p "$prog" -d 0.5s
-is "$rc" 0 "--no-symbols records"
-is "$(stored "$TMP/n.cap" | wc -l)" 0 "and stores no names"
-is "$(counter "$TMP/n.cap" names.stored)" "" "nor counts of them"
+is "$rc" 0 "a recording with --no-symbols exits with status 0"
+is "$(stored "$TMP/n.cap" | wc -l)" 0 "--no-symbols stores no names"
+is "$(counter "$TMP/n.cap" names.stored)" "" "--no-symbols stores no counters of names"
 rec "$TMP/k.cap" -K -p "$prog" -d 0.5s
-is "$(stored "$TMP/k.cap" | wc -l)" 0 "without user stacks there are no names"
+is "$(stored "$TMP/k.cap" | wc -l)" 0 "-K stores no names, since there are no user stacks"
 
-# --- files that go
+# --- files that are deleted or replaced
 
 cp "$TMP/prog" "$TMP/brief"
 "$TMP/brief" >"$TMP/log" 2>&1 </dev/null &
@@ -130,30 +130,30 @@ until_true sh -c '[ "$(readlink "/proc/$1/exe")" = "$2" ]' sh "$brief" "$TMP/bri
 until_true grep -q nanosleep "/proc/$brief/wchan"
 rm "$TMP/brief"
 rec "$TMP/d.cap" -p "$brief" -d 0.5s
-ok "a program that is deleted and still runs is named" sh -c 'grep -q "/brief [0-9]* caller$" <<-E
+ok "names of a deleted program that still runs are stored" sh -c 'grep -q "/brief [0-9]* caller$" <<-E
 	$1
 	E' sh "$(stored "$TMP/d.cap")"
 kill "$brief"
 cp "$TMP/prog" "$TMP/brief"
 rec "$TMP/c.cap" -- "$TMP/brief" 1
-ok "a command that has ended is named" sh -c 'grep -q "/brief [0-9]* caller$" <<-E
+ok "names of a command that has ended are stored" sh -c 'grep -q "/brief [0-9]* caller$" <<-E
 	$1
 	E' sh "$(stored "$TMP/c.cap")"
-# names are stored each second: it is over before, or it is done again
+# Names are stored every second. A recording that takes a second or longer is repeated.
 replaced() {
 	cp "$TMP/prog" "$TMP/brief"
 	rec "$TMP/r.cap" -- sh -c '"$1" 1; rm "$1"; cp "$2" "$1"' sh "$TMP/brief" "$(command -v true)"
 	test "$(waits "$TMP/r.cap" '$n = $c{duration_ns}')" -lt 1000000000
 }
 until_true replaced
-ok "another file under its name is not asked" sh -c '! grep -q "/brief " <<-E
+ok "no names are taken from another file at the path of the program" sh -c '! grep -q "/brief " <<-E
 	$1
 	E' sh "$(stored "$TMP/r.cap")"
-ok "which counts" test "$(counter "$TMP/r.cap" names.unresolved)" -gt 0
+ok "names.unresolved counts places in a replaced program" test "$(counter "$TMP/r.cap" names.unresolved)" -gt 0
 
 # --- without the files
 
-# plain CAP: samples and frames as text, nothing about how the names were found
+# plain CAP: prints waits and frames as text, without comment lines, which say how names were found
 plain() {
 	"$BIN/symbolize" -q "$1" 2>/dev/null | grep -v '^#'
 }
@@ -161,12 +161,12 @@ plain() {
 cp "$TMP/prog" "$TMP/brief"
 rec "$TMP/c.cap" -- "$TMP/brief" 1
 plain "$TMP/c.cap" >"$TMP/with"
-ok "with the program its functions are named" grep -q ' caller+0x' "$TMP/with"
-ok "the capture is packed" "$BIN/capinfo" --pack "$TMP/p.cap" "$TMP/c.cap"
+ok "symbolize names the functions of an existing program" grep -q ' caller+0x' "$TMP/with"
+ok "capinfo --pack packs the capture" "$BIN/capinfo" --pack "$TMP/p.cap" "$TMP/c.cap"
 rm "$TMP/brief"
 plain "$TMP/p.cap" >"$TMP/without"
-same "$TMP/without" "$TMP/with" "the pack names the same when it is gone"
+same "$TMP/without" "$TMP/with" "a packed capture gives the same names after the program is deleted"
 plain "$TMP/c.cap" >"$TMP/without"
-same "$TMP/without" "$TMP/with" "and so do the names that are stored"
+same "$TMP/without" "$TMP/with" "stored names are the same after the program is deleted"
 
 tap_done
