@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Containers, from outside and from inside: roots of their own, PID namespaces
-# within each other, cgroups as filters.
+# Containers, from outside and from inside: root directories of their own,
+# nested PID namespaces, cgroups as filters.
 #
-#   STACKTOOLS_DEBIAN=DIR  a root that debootstrap made, for the chroots; else the
+#   STACKTOOLS_DEBIAN=DIR  a root made by debootstrap, for the chroots; without it
 #                          files of a few of this machine's packages are copied
 # shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
@@ -12,7 +12,7 @@ need_bpf
 unshare --mount --pid --fork true 2>"$TMP/unshare" || skip_all "$(head -n 1 "$TMP/unshare")"
 R=$TMP/root
 export BIN OBJ TMP R
-chmod 755 "$TMP" # an ordinary user goes in there
+chmod 755 "$TMP" # an ordinary user enters it
 
 groups=
 tap_inner=
@@ -32,9 +32,9 @@ clean() {
 }
 trap clean EXIT
 
-# --- a root of Debian's, with a program that has the name of another one outside ---
+# --- a Debian root, with a program at the same path as another one on the host ---
 
-# the files of packages, at the same places below $R
+# copy_packages PACKAGE...: copies the files of installed packages to the same paths below $R
 copy_packages() {
 	mkdir -p "$R/usr/bin" "$R/usr/sbin" "$R/usr/lib" "$R/usr/lib64" || return
 	for d in bin sbin lib lib64; do
@@ -75,13 +75,13 @@ int main(void)
 	return n;
 }
 C
-# env is a program of the host, too
+# the host has a program /usr/bin/env, too
 rm -f "$R/usr/bin/env"
 compile() {
 	${CC:-cc} -O1 -Wl,--build-id -o "$R/usr/bin/env" "$TMP/nap.c"
 }
-ok "a program is compiled for the root" compile
-is "$(chroot "$R" /bin/sh -c 'echo "$((6 * 7))"')" 42 "Debian's shell runs in the root"
+ok "a program for the root compiles" compile
+is "$(chroot "$R" /bin/sh -c 'echo "$((6 * 7))"')" 42 "the shell of the root runs in it"
 mkdir "$R/work" && cp "$BIN/offcpu-record" "$BIN/capinfo" "$BIN/symbolize" "$R/work/"
 for f in umount setpriv; do
 	cp "$(command -v $f)" "$R/usr/bin/$f"
@@ -92,7 +92,7 @@ done | grep -o '/[^ ]*' | sort -u | while read -r l; do
 	[ -e "$R$l" ] || { mkdir -p "$R${l%/*}" && cp -L "$l" "$R$l"; }
 done
 
-# deepest PID: the last in a chain of only children
+# deepest PID: follows the oldest child of each process and prints the PID of the last one
 deepest() {
 	d_p=$1
 	while d_c=$(pgrep -o -P "$d_p"); do
@@ -105,7 +105,8 @@ naps() {
 	[ "$(cat "/proc/$(deepest "$1")/comm" 2>/dev/null)" = "${2:-env}" ]
 }
 
-# start COMMAND...: in the background; $outer is its process, $inner what came of it
+# start COMMAND...: starts COMMAND in the background and waits for its process $name. Sets $outer to the PID of
+# COMMAND and $inner to that of its deepest process
 start() {
 	"$@" >"$TMP/start.log" 2>&1 </dev/null 7>&- &
 	outer=$!
@@ -116,27 +117,27 @@ start() {
 }
 
 finish() {
-	kill -KILL "$inner" 2>/dev/null # the first of a namespace ignores others
+	kill -KILL "$inner" 2>/dev/null # the first process of a PID namespace ignores other signals
 	wait "$outer" 2>/dev/null
 }
 
 own_frames='nanosleep;inside_the_root;main;'
 
-# named CAP LABEL: all waits of the capture are those of the program in the root
+# named CAP NAME: tests that all waits of the capture have the frames of the program in the root
 named() {
 	is "$(waits "$1" '$h{user() =~ /'"$own_frames"'/ ? "own" : user()} = 1')" "own 1" "$2"
 }
 
-# from_outside LABEL: what start began, recorded from here
+# from_outside LABEL: records process $inner from here, then ends it; tests its stacks and names
 from_outside() {
 	rm -f "$TMP/o.cap" "$TMP/bare.cap"
 	rec "$TMP/o.cap" -d 0.5 -p "$inner"
 	is "$rc" 0 "$1 is recorded from outside"
-	named "$TMP/o.cap" "and named while it lives"
-	is "$(waits "$TMP/o.cap" '$n++ if $w->{user_stack_verdict} ne "complete"')" 0 "with complete stacks"
+	named "$TMP/o.cap" "$1 has the names of its own file while it runs"
+	is "$(waits "$TMP/o.cap" '$n++ if $w->{user_stack_verdict} ne "complete"')" 0 "$1 has complete user stacks"
 	rec "$TMP/bare.cap" -d 0.3 --no-symbols -p "$inner"
 	finish
-	named "$TMP/o.cap" "and when it is gone, by the names in the capture"
+	named "$TMP/o.cap" "$1 has its names from the capture after it has ended"
 }
 name="env"
 
@@ -149,16 +150,16 @@ SH
 start unshare --mount --pid --fork sh "$TMP/pivot.sh"
 from_outside "a program behind pivot_root"
 is "$(waits "$TMP/o.cap" '$h{"$w->{pid} $w->{ns_pid} $w->{exe}"} = 1')" "$inner 1 /usr/bin/env 1" \
-	"its PIDs in both namespaces, its executable as it sees it"
-# frames_in ARG...: how many frames in that program symbolize names, and does not
+	"a program behind pivot_root has both PIDs and the path that it sees itself"
+# frames_in ARG...: does symbolize name some frames in that program, and leave some unnamed?
 frames_in() {
 	"$BIN/symbolize" -q "$@" "$TMP/bare.cap" 2>/dev/null | awk '/\(\/usr\/bin\/env\)$/ { $2 ~ /^\[/ ? bad++ : good++ }
 		END { print good ? "some" : "no", bad ? "some" : "no" }'
 }
-is "$(frames_in)" "no some" "the host's program of that name is not taken for it"
-is "$(frames_in --symfs "$R")" "some no" "a capture without names gets them by --symfs ROOT"
+is "$(frames_in)" "no some" "a capture without names gets none from the host's program at that path"
+is "$(frames_in --symfs "$R")" "some no" "a capture without names gets them with --symfs ROOT"
 
-# a perf map is in the root of its process, under its PID there
+# a perf map is in the root of its process, and its name has the PID there
 cp "$OBJ/t/work/jit" "$R/usr/bin/jit"
 sed 's,/usr/bin/env,/usr/bin/jit map 30,' "$TMP/pivot.sh" >"$TMP/jit.sh"
 name=jit
@@ -186,7 +187,7 @@ fi
 
 name="sleep"
 start unshare --mount sh -c 'mount --bind "$R/usr/bin/env" "$(readlink -f "$(command -v sleep)")" && exec sleep'
-from_outside "a program that is mounted over one of the host's"
+from_outside "a program that is mounted over a program of the host"
 
 name="env"
 cp -a "$R" "$TMP/gone"
@@ -219,7 +220,7 @@ echo $?
 /work/symbolize -q /tmp/one.cap >/tmp/one.txt
 kill -9 "$pid"
 SH
-"$R/usr/bin/env" >/dev/null 2>&1 </dev/null & # without it, nobody may wait out here for a second
+"$R/usr/bin/env" >/dev/null 2>&1 </dev/null & # so that a thread outside waits in that second
 outside=$!
 at_exit_kill "$outside"
 timeout 60 unshare --mount --pid --fork sh "$TMP/enter.sh" >"$TMP/inside" 2>&1 </dev/null
@@ -229,19 +230,19 @@ kill "$outside"
 	read -r all_rc
 	read -r one_rc
 } <"$TMP/inside"
-# 1: where others start processes by the thousand the kernel has no task storage for some, which counts as lost
-like "$all_rc $one_rc" '^[01] 0$' "inside of a container with a few capabilities -a and -p record" || diag <"$TMP/inside"
+# 1: if others start thousands of processes, the kernel has no task storage for some, and waits are lost
+like "$all_rc $one_rc" '^[01] 0$' "-a and -p record in a container with a few capabilities" || diag <"$TMP/inside"
 is "$("$BIN/capinfo" "$R/tmp/all.cap" | awk '$2 ~ /^lost\./ && $2 != "lost.no_storage" && $1 > 0')" "" \
-	"and nothing is lost that the kernel can keep"
+	"-a in a container loses no waits except for lack of task storage"
 is "$(waits "$R/tmp/all.cap" '$h{$w->{process_comm}} = 1 if $w->{pid} == $w->{ns_pid}')" "env 1
-sh 1" "-a takes what is visible there, by its own PIDs"
-is "$(waits "$R/tmp/all.cap" '$n++ if $w->{pid} != $w->{ns_pid}')" 0 "and nothing else"
-between "$(counter "$R/tmp/all.cap" waits.invisible)" 5 1000000 "what is not visible is counted"
-is "$(waits "$R/tmp/one.cap" '$h{$w->{pid}} = 1')" "$pid 1" "-p is a PID of the container"
-named "$R/tmp/one.cap" "the names are in the capture"
-ok "and symbolize shows them there" grep -q inside_the_root "$R/tmp/one.txt"
+sh 1" "-a in a container records what is visible there, by its PIDs there"
+is "$(waits "$R/tmp/all.cap" '$n++ if $w->{pid} != $w->{ns_pid}')" 0 "-a in a container records nothing that is not visible there"
+between "$(counter "$R/tmp/all.cap" waits.invisible)" 5 1000000 "-a in a container counts waits that are not visible there"
+is "$(waits "$R/tmp/one.cap" '$h{$w->{pid}} = 1')" "$pid 1" "-p in a container takes a PID of the container"
+named "$R/tmp/one.cap" "a capture made in a container has the names"
+ok "symbolize in a container shows the names" grep -q inside_the_root "$R/tmp/one.txt"
 
-# --- PID namespaces within each other ---
+# --- nested PID namespaces ---
 
 cat >"$TMP/nest.sh" <<'SH'
 [ "$1" -gt 0 ] && exec unshare --pid --fork --mount-proc sh "$0" $(($1 - 1)) "$2"
@@ -255,10 +256,11 @@ SH
 for depth in 1 2 3; do
 	nested=$(timeout 30 sh "$TMP/nest.sh" $depth "$TMP/nest$depth.cap" 2>"$err" </dev/null | tail -n 1)
 	is "${nested#* } $(waits "$TMP/nest$depth.cap" 'push @o, "$w->{pid} $w->{ns_pid} $w->{process_comm} " . user()' | sed 's/ [^ ]*nanosleep.*/ asleep/')" \
-		"0 ${nested% *} ${nested% *} sleep asleep" "$depth deep, -p is a PID of there"
+		"0 ${nested% *} ${nested% *} sleep asleep" "-p takes a PID of its own PID namespace, $depth deep"
 done
 
-# a program of four threads, two namespaces below the recorder, which is one or none below this one
+# a program of four threads, two PID namespaces below this one; the recorder runs in this one, then in the
+# one between
 cat >"$TMP/threads.sh" <<'SH'
 [ "$1" -gt 0 ] && exec unshare --pid --fork --mount-proc sh "$0" $(($1 - 1))
 true
@@ -276,26 +278,26 @@ for t in "/proc/$inner/task"/*; do
 done | sort >"$TMP/want"
 "$BIN/capinfo" --threads -p "$inner" "$TMP/threads.cap" >"$TMP/threads"
 awk 'NR > 1 { print $2, $4 }' "$TMP/threads" | sort >"$TMP/got"
-same "$TMP/got" "$TMP/want" "capinfo --threads has the TIDs of both namespaces, as /proc/PID/task shows them"
+same "$TMP/got" "$TMP/want" "capinfo --threads shows the TIDs in both namespaces, as /proc/PID/task does"
 is "$(awk 'NR > 1 { print $1, $3, NF }' "$TMP/threads" | sort -u)" "$inner $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 8" \
-	"and both PIDs"
+	"capinfo --threads shows the PIDs in both namespaces"
 is "$("$BIN/capinfo" --json "$TMP/threads.cap" | perl -MJSON::PP -0777 -ne 'print map "$_->{tid} $_->{ns_tid}\n", @{decode_json($_)->{threads}}' | sort)" \
-	"$(cat "$TMP/want")" "so has --json"
+	"$(cat "$TMP/want")" "capinfo --json has the TIDs in both namespaces"
 like "$("$BIN/capinfo" "$TMP/threads.cap")" " \(PID $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") in its namespace\)" \
-	"and the list of processes"
+	"capinfo shows the PID in the namespace in its list of processes"
 middle=$(pgrep -o -P "$outer")
 third=$(awk '/^NSpid:/ { print $3 }' "/proc/$inner/status")
 run timeout 30 nsenter --target "$middle" --pid unshare --mount-proc "$BIN/offcpu-record" -q --force -o "$TMP/middle.cap" -d 0.3 -p "$third"
 is "$rc $(waits "$TMP/middle.cap" '$h{"$w->{pid} $w->{ns_pid}"} = 1')" \
-	"0 $third $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 1" "between both, -p is the PID of the namespace between"
+	"0 $third $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 1" "in a PID namespace between both, -p takes a PID of that namespace"
 exec 7>&-
 finish
 status 2 "a /proc of another PID namespace is refused" unshare --pid --fork "$BIN/offcpu-record" -d 0.1 --force -o "$TMP/x.cap" -p 1
-like "$(cat "$err")" "/proc' is that of another PID namespace.*" "and reported"
+like "$(cat "$err")" "/proc' is that of another PID namespace.*" "a /proc of another PID namespace is reported"
 
 # --- cgroups ---
 
-nap() { # NAME: the program as process NAME; its PID in $nap
+nap() { # NAME: starts the program as process NAME and sets $nap to its PID
 	[ -e "$TMP/$1" ] || cp "$R/usr/bin/env" "$TMP/$1"
 	"$TMP/$1" >/dev/null 2>&1 </dev/null 7>&- &
 	nap=$!
@@ -317,7 +319,7 @@ comms() {
 
 cgroup_tests() { # KIND BASE
 	base=$2
-	id=$(printf '%08x%08x%048x' $$ "$(stat -c %i "$base")" 12648430) # nobody else's
+	id=$(printf '%08x%08x%048x' $$ "$(stat -c %i "$base")" 12648430) # no container has this ID
 	g=$base/in
 	groups="$groups $base"
 	mkdir -p "$g/sub/sub" "$base/out" "$base/docker/$id" "$base/system.slice/crio-conmon-$id.scope"
@@ -331,34 +333,34 @@ cgroup_tests() { # KIND BASE
 	outside=$nap
 	move "$outside" "$base/out"
 	rec "$TMP/c.cap" -d 1 --cgroup "$g"
-	is "$rc $(comms "$TMP/c.cap")" "0 nap-in nap-sub " "$1: --cgroup records what is in the cgroup and below it, and nothing else"
-	named "$TMP/c.cap" "$1: with its names"
+	is "$rc $(comms "$TMP/c.cap")" "0 nap-in nap-sub " "$1: --cgroup records only processes in the cgroup and below it"
+	named "$TMP/c.cap" "$1: waits recorded with --cgroup have names"
 	within "$(waits "$TMP/c.cap" '$n += $w->{total_ns} / $c{duration_ns} if $w->{pid} == '"$sub")" 1 10 \
-		"$1: all the waits of a process that only waits"
-	ok "$1: the balance holds" balanced "$TMP/c.cap"
-	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup=$g\$" "$1: the cgroup is in the capture"
-	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup.id=$(stat -c %i "$g")\$" "$1: and its id, by which BPF knows it"
+		"$1: --cgroup records all the time of a process that only waits"
+	ok "$1: --cgroup: seen = recorded + filtered + lost, in waits and in ns" balanced "$TMP/c.cap"
+	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup=$g\$" "$1: the capture has the path of the cgroup"
+	like "$("$BIN/capinfo" "$TMP/c.cap")" " cgroup.id=$(stat -c %i "$g")\$" "$1: the capture has the ID of the cgroup"
 	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -a
-	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: -a beside it is the same"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: --cgroup with -a records the same"
 	run sh -c 'echo $$ >"$1/cgroup.procs"; exec timeout 30 "$BIN/offcpu-record" -q --force -d 0.4 -o "$TMP/p.cap" --cgroup "$1"' sh "$g"
-	is "$rc $(comms "$TMP/p.cap" | sed 's/timeout //')" "0 nap-in nap-sub " "$1: a recorder inside of it does not record itself"
+	is "$rc $(comms "$TMP/p.cap" | sed 's/timeout //')" "0 nap-in nap-sub " "$1: a recorder in the cgroup does not record itself"
 	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -p "$in" -p "$outside"
-	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: it narrows -p"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: --cgroup narrows -p"
 	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -p "$outside"
-	is "$rc $(comms "$TMP/p.cap")" "0 0 " "$1: down to nothing"
+	is "$rc $(comms "$TMP/p.cap")" "0 0 " "$1: --cgroup with -p of a process outside records nothing"
 	rec "$TMP/p.cap" -d 0.4 --cgroup "$g" -c nap-sub
-	is "$rc $(comms "$TMP/p.cap")" "0 nap-sub " "$1: and -c"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-sub " "$1: --cgroup narrows -c"
 	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g"
-	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: without BPF it is the same"
-	like "$("$BIN/capinfo" "$TMP/p.cap")" " cgroup=$g\$" "$1: and reported"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in nap-sub " "$1: --cgroup records the same in mode procfs"
+	like "$("$BIN/capinfo" "$TMP/p.cap")" " cgroup=$g\$" "$1: the capture has the path of the cgroup in mode procfs"
 	rec "$TMP/p.cap" --mode procfs -d 0.6 --cgroup "$g" -p "$in" -p "$outside"
-	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: without BPF it narrows -p too"
+	is "$rc $(comms "$TMP/p.cap")" "0 nap-in " "$1: --cgroup narrows -p in mode procfs"
 	move "$in" "$base/docker/$id"
 	rec "$TMP/d.cap" -d 0.4 --container "$(printf %.20s "$id")"
-	is "$rc $(comms "$TMP/d.cap")" "0 nap-in " "$1: --container finds the cgroup by the beginning of its id"
+	is "$rc $(comms "$TMP/d.cap")" "0 nap-in " "$1: --container finds the cgroup by the beginning of the ID"
 	kill "$sub" "$in"
 
-	# in and out of an empty one
+	# moves into and out of a cgroup that is empty at first
 	until_true rmdir "$g/sub/sub" 2>/dev/null
 	rec_start "$TMP/m.cap" --cgroup "$g"
 	cat >"$TMP/leaver.pl" <<-'PL'
@@ -388,28 +390,28 @@ cgroup_tests() { # KIND BASE
 	until_true rmdir "$g" 2>/dev/null
 	ok "$1: the recording ends when the cgroup is removed" until_true sh -c "! kill -0 $rec_pid 2>/dev/null"
 	wait "$rec_pid"
-	is "$?" 0 "$1: with status 0"
-	like "$("$BIN/capinfo" "$TMP/m.cap")" "stopped by: cgroup removed" "$1: which is in the capture"
+	is "$?" 0 "$1: a recording that ends because the cgroup is removed exits with status 0"
+	like "$("$BIN/capinfo" "$TMP/m.cap")" "stopped by: cgroup removed" "$1: the capture says that the cgroup was removed"
 	is "$(waits "$TMP/m.cap" '$h{$w->{pid}} = 1 if $w->{process_comm} eq "sleep" && $w->{total_ns} > 1e8' | wc -l)" 3 \
-		"$1: one that was empty at first is recorded, and what is forked in there"
+		"$1: processes forked in a cgroup that was empty at first are recorded"
 	is "$(waits "$TMP/m.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 20 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
-		"1 long ended" "$1: a wait that began inside and ended outside is whole; the next one is not there"
-	# but for the waits that it came and went in
+		"1 long ended" "$1: a wait that ends outside the cgroup is recorded in full, the next one is not"
+	# except for the waits in which it moved in and out
 	between "$(waits "$TMP/m.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
-		$((inside / 2)) $((at_most + 400)) "$1: a process counts while it is inside"
+		$((inside / 2)) $((at_most + 400)) "$1: a process is recorded while it is in the cgroup"
 	is "$(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && ($w->{initial} || $w->{open})')" 0 \
-		"$1: none of its waits is said to have begun before, or to go on"
-	is "$(counter "$TMP/m.cap" lost.begin_unseen)" "" "$1: nothing is lost by moving"
+		"$1: no wait of a moved process is initial or open"
+	is "$(counter "$TMP/m.cap" lost.begin_unseen)" "" "$1: no wait is lost because of a move"
 	kill "$outside"
 }
 
-# the roots alone: where a subtree is mounted, not every name can be made
+# the first mount of each version, which should be its root: in a subtree not every name can be created
 v2=$(findmnt -n -r -t cgroup2 -o TARGET | head -n 1)
 v1=$(findmnt -n -r -t cgroup -o TARGET,OPTIONS | awk '$2 ~ /(^|,)(memory|pids|cpu|freezer)(,|$)/ { print $1; exit }')
-# with a name that no run before has left there
+# with a name that no earlier run has left there
 if [ -n "$v2" ] && base=$(mktemp -d "$v2/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); then
 	cgroup_tests v2 "$base"
-	# behind a cgroup namespace the way to the root is not to be seen
+	# in a cgroup namespace the path to the root is not visible
 	mkdir -p "$base/ns/sub" "$TMP/cg"
 	cat >"$TMP/cgns.sh" <<-'SH'
 		echo $$ >"$1/cgroup.procs"
@@ -422,7 +424,7 @@ if [ -n "$v2" ] && base=$(mktemp -d "$v2/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); t
 	until_true test -e "$TMP/cgns.cap"
 	move "$nap" "$base/ns/sub"
 	wait "$cgns"
-	is "$? $(comms "$TMP/cgns.cap")" "0 nap-in " "in a cgroup namespace --cgroup is a path of there" || diag <"$TMP/cgns"
+	is "$? $(comms "$TMP/cgns.cap")" "0 nap-in " "in a cgroup namespace --cgroup takes a path in that namespace" || diag <"$TMP/cgns"
 	kill "$nap"
 else
 	skip "cgroup v2" "no cgroup v2 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
@@ -432,27 +434,27 @@ if [ -n "$v1" ] && base=$(mktemp -d "$v1/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); t
 else
 	skip "cgroup v1" "no cgroup v1 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi
-status 2 "what is no cgroup is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --cgroup "$TMP"
-like "$(cat "$err")" "is not a cgroup: it is not in a cgroup file system" "and reported"
-status 2 "a container that is not there is refused" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --container "not there"
-like "$(cat "$err")" "no container 'not there'" "and reported"
-ok "no capture is left by them" test ! -e "$TMP/x.cap"
+status 2 "--cgroup refuses a folder that is not a cgroup" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --cgroup "$TMP"
+like "$(cat "$err")" "is not a cgroup: it is not in a cgroup file system" "--cgroup reports a folder that is not a cgroup"
+status 2 "--container refuses a container that does not exist" "$BIN/offcpu-record" -q --force -o "$TMP/x.cap" --container "not there"
+like "$(cat "$err")" "no container 'not there'" "--container reports a container that does not exist"
+ok "a refused --cgroup or --container leaves no capture" test ! -e "$TMP/x.cap"
 
-# --- an ordinary user's ---
+# --- containers of an ordinary user ---
 
 name="env"
 as_user="setpriv --reuid=54321 --regid=54321 --clear-groups"
 if $as_user unshare --user --map-root-user --mount --pid --fork true 2>"$TMP/user"; then
 	# shellcheck disable=SC2086 # a command line
 	start $as_user unshare --user --map-root-user --mount --pid --fork chroot "$R" /usr/bin/env
-	is "$(stat -c %u "/proc/$inner")" 54321 "a program of an ordinary user runs in a chroot of its own"
-	from_outside "a rootless container's program"
+	is "$(stat -c %u "/proc/$inner")" 54321 "a program of an ordinary user runs in its own chroot"
+	from_outside "a program in a rootless container"
 	chmod 1777 "$R/tmp"
-	# the tree may lie where only its owner goes
+	# $BIN may be in a folder that only its owner can enter, so this uses the copy in $R
 	# shellcheck disable=SC2086 # a command line
 	run timeout 30 $as_user unshare --user --map-root-user --mount --pid --fork --mount-proc "$R/work/offcpu-record" --mode btf -d 0.1 -o "$R/tmp/u.cap" -a
-	is "$rc" 2 "from inside of it BPF is not allowed"
-	like "$(cat "$err")" "in a user namespace, where capabilities do not reach the kernel" "and the reason is reported"
+	is "$rc" 2 "in a rootless container BPF is not allowed"
+	like "$(cat "$err")" "in a user namespace, where capabilities do not reach the kernel" "in a rootless container the reason why BPF is not allowed is reported"
 else
 	skip "a rootless container" "unshare: $(sed 's/^unshare: //;q' "$TMP/user")"
 fi
