@@ -190,7 +190,8 @@ nobody "$TMP/bin/bpfcheck" --tool offcpu-record -q >"$out" 2>/dev/null
 fix=$(sed -n 's/.*; fix: //p' "$out")
 like "$fix" "^setcap .*'$TMP/bin/offcpu-record'\$" 'the fix is setcap on the offcpu-record beside this bpfcheck'
 if sh -c "$fix" 2>"$err"; then
-	# Debian's and Ubuntu's kernels require CAP_SYS_ADMIN for perf events if perf_event_paranoid is above 2
+	# kernels of Debian and Ubuntu require CAP_SYS_ADMIN for perf events if perf_event_paranoid is
+	# above 2
 	events=0
 	setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+perfmon --ambient-caps=-all,+perfmon perl -e "$PERF_EVENT" || events=1
 	status $events 'after the fix a user without privileges can record' nobody "$TMP/bin/bpfcheck" -v --tool offcpu-record

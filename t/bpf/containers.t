@@ -105,8 +105,8 @@ naps() {
 	[ "$(cat "/proc/$(deepest "$1")/comm" 2>/dev/null)" = "${2:-env}" ]
 }
 
-# start COMMAND...: starts COMMAND in the background and waits for its process $name. Sets $outer to the PID of
-# COMMAND and $inner to that of its deepest process
+# start COMMAND...: starts COMMAND in the background and waits for its process $name. Sets $outer to the PID
+# of COMMAND and $inner to that of its deepest process
 start() {
 	"$@" >"$TMP/start.log" 2>&1 </dev/null 7>&- &
 	outer=$!
