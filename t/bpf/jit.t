@@ -1,25 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Code that JIT compilers made, and reported: its names are in the capture.
+# Names that JIT compilers publish for their code are in the capture.
 # shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
 need_bpf
 export BIN OBJ TMP
 
-# the pieces of JIT code of a capture by a reader of its own: "KIND NAME FILE:LINE"
+# pieces CAP: prints the pieces of JIT code of a capture, decoded without the tools: "KIND NAME FILE:LINE"
 pieces() {
 	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
 		next unless /^jit proc=(\d+) kind=(\d+) from_ns=(\d+) to_ns=(\d+) start=(\d+) length=(\d+) name=(.*) file=(.*) line=(\d+) offset=(\d+)$/;
 		my $l = "$2 $7 $8:$9\n"; $l =~ s/\\x20/ /g; print $l' | LC_ALL=C sort
 }
 
-# what the frame that called the waiting function is named, by samples of 20 ms and more
+# made_frames CAP: prints the names of the frames that called nap(), the function that waits
 made_frames() {
 	waits "$1" 'my @f = map { $_->{symbol} // "?" } @{$w->{user_stack} || []};
 		for my $i (0 .. $#f - 1) { $h{$f[$i + 1]} = 1 if $f[$i] eq "nap" }' | sed 's/ 1$//'
 }
 
+# leave_map PID: the perf map of that process is removed at exit
 leave_map() {
 	at_exit_files="$at_exit_files /tmp/perf-$1.map"
 }
@@ -36,25 +37,25 @@ trap clean EXIT
 run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/map.cap" -- "$OBJ/t/work/jit" map
 is "$rc" 0 "a program with a perf map is recorded"
 read -r pid first _ <"$out"
-ok "which it has removed before the recording ended" test ! -e "/tmp/perf-$pid.map"
+ok "the program has removed its perf map before the recording ended" test ! -e "/tmp/perf-$pid.map"
 is "$(pieces "$TMP/map.cap")" "1 made second(int) :0
-1 made_first :0" "the names of the code that waited are in the capture, and no others"
-is "$(counter "$TMP/map.cap" jit.bad_lines)" 2 "lines that are none are counted"
-is "$(counter "$TMP/map.cap" jit.maps_read)" 1 "one map was read"
-is "$(counter "$TMP/map.cap" jit.entries_kept)" 2 "two entries are kept"
+1 made_first :0" "a perf map: only the names of code that waited are in the capture"
+is "$(counter "$TMP/map.cap" jit.bad_lines)" 2 "a perf map: invalid lines are counted"
+is "$(counter "$TMP/map.cap" jit.maps_read)" 1 "a perf map: one map was read"
+is "$(counter "$TMP/map.cap" jit.entries_kept)" 2 "a perf map: two entries are kept"
 is "$(made_frames "$TMP/map.cap")" "made second(int)
-made_first" "frames in that code have its names; the newest entry wins"
+made_first" "a perf map: frames have its names; the newest entry wins"
 
 run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/grow.cap" -- "$OBJ/t/work/jit" grow
 is "$(pieces "$TMP/grow.cap")" "1 made later :0
-1 made_first :0" "a map that grows during the recording is read as it was at its end"
+1 made_first :0" "a perf map that grows during the recording is read as it was at its end"
 
 run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/none.cap" -- "$OBJ/t/work/jit" quiet 0.3
-is "$rc $(pieces "$TMP/none.cap")" "0 " "a program that tells nobody has no names"
-is "$(counter "$TMP/none.cap" jit.processes)" 1 "it is counted as one that might have had"
-is "$(counter "$TMP/none.cap" jit.failed)" 0 "and nothing failed"
+is "$rc $(pieces "$TMP/none.cap")" "0 " "a program that publishes no names has none in the capture"
+is "$(counter "$TMP/none.cap" jit.processes)" 1 "a program that publishes no names is counted in jit.processes"
+is "$(counter "$TMP/none.cap" jit.failed)" 0 "a program that publishes no names is no failure"
 
-# --- that lived before and lives on ---
+# --- a process that runs before and after the recording ---
 
 "$OBJ/t/work/jit" map 60 >"$TMP/live" 2>/dev/null </dev/null &
 live=$!
@@ -62,12 +63,12 @@ at_exit_kill "$live"
 until_true test -s "$TMP/live"
 rec "$TMP/live.cap" -d 1 -p "$live"
 leave_map "$live"
-is "$(pieces "$TMP/live.cap")" "1 made_first :0" "a process that lives on: of its map, what it waited in"
+is "$(pieces "$TMP/live.cap")" "1 made_first :0" "a process that still runs: the entries of its map in which it waited are kept"
 kill "$live" 2>/dev/null
 
-# --- whose file it is ---
+# --- files that are believed or refused ---
 
-# a map that is OWNER's, of a process that waits in code it has not reported
+# told_by FUNCTION: records a process whose perf map FUNCTION creates; the process itself publishes nothing
 told_by() {
 	rm -f "$TMP/told"
 	"$OBJ/t/work/jit" quiet 60 >"$TMP/told" 2>/dev/null </dev/null &
@@ -101,20 +102,20 @@ by_garbage() {
 	head -c 300000 /dev/urandom >"$1"
 }
 told_by by_root
-is "$(pieces "$TMP/told.cap")" "1 told :0" "a map that root wrote is believed"
+is "$(pieces "$TMP/told.cap")" "1 told :0" "a perf map that belongs to root is used"
 told_by by_nobody
-is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "one of another user is refused and counted"
-like "$("$BIN/capinfo" "$TMP/told.cap")" "jit=the perf map of process $pid: it belongs to user" "and the capture says why"
+is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "a perf map that belongs to another user is refused and counted"
+like "$("$BIN/capinfo" "$TMP/told.cap")" "jit=the perf map of process $pid: it belongs to user" "the capture says why a perf map was refused"
 told_by by_link
-is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "a symbolic link is not followed"
+is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "a perf map that is a symbolic link is refused"
 told_by by_fifo
-is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "0 /1" "a FIFO is not waited for"
+is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "0 /1" "a perf map that is a FIFO is refused and does not block the recorder"
 told_by long_ago
-is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.stale)" "/1" "one from before the process began is another's"
+is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.stale)" "/1" "a perf map that is older than the process is not used"
 told_by by_garbage
-is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.maps_read)" "0 /1" "random bytes name nothing"
+is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.maps_read)" "0 /1" "a perf map of random bytes gives no names"
 
-# --- in namespaces of its own ---
+# --- a program in its own namespaces ---
 
 if unshare --pid --mount --fork true 2>/dev/null; then
 	cat >"$TMP/inside.sh" <<-'SH'
@@ -123,11 +124,11 @@ if unshare --pid --mount --fork true 2>/dev/null; then
 	SH
 	run timeout -k 5 60 env OBJ_JIT="$OBJ/t/work/jit" "$BIN/offcpu-record" -q --force --follow -o "$TMP/ns.cap" -- \
 		unshare --pid --mount --fork sh "$TMP/inside.sh"
-	is "$(awk '{ print $1 }' "$out")" 1 "a program that is PID 1 of its namespace, with a /tmp of its own"
+	is "$(awk '{ print $1 }' "$out")" 1 "the program is PID 1 of its namespace"
 	is "$(pieces "$TMP/ns.cap")" "1 made second(int) :0
-1 made_first :0" "has the names of its own map, by its own PID, when it has ended"
+1 made_first :0" "a program in its own namespaces: names come from its own perf map, by its own PID"
 else
-	skip "a program in namespaces of its own" "no namespaces here"
+	skip "a program in its own namespaces" "no namespaces here"
 fi
 
 # --- jitdump ---
@@ -135,15 +136,15 @@ fi
 mkdir "$TMP/dump"
 run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/dump.cap" -- "$OBJ/t/work/jit" dump'
 is "$(pieces "$TMP/dump.cap")" "2 dumped_first made.src:11
-2 dumped_second made.src:12" "a jitdump file: names, files and lines"
+2 dumped_second made.src:12" "a jitdump file: names, files and lines are in the capture"
 is "$(made_frames "$TMP/dump.cap")" "dumped_first
-dumped_second" "frames have them"
+dumped_second" "a jitdump file: frames have its names"
 run timeout -k 5 60 sh -c 'cd "$TMP/dump" && exec "$BIN/offcpu-record" -q --force -o "$TMP/moved.cap" -- "$OBJ/t/work/jit" moved 2.4'
 is "$(pieces "$TMP/moved.cap")" "2 dumped_anew made.src:13
 2 dumped_first made.src:11
-2 dumped_second made.src:12" "code in place of other code: both are kept, with their times"
+2 dumped_second made.src:12" "a jitdump file: code that replaces other code and the replaced code are both kept"
 
-# --- what people run ---
+# --- real runtimes ---
 
 if command -v node >/dev/null; then
 	cat >"$TMP/w.js" <<-'JS'
@@ -153,13 +154,13 @@ if command -v node >/dev/null; then
 		console.log(process.pid);
 		callsIt();
 	JS
-	# it leaves a log in the current folder
+	# node leaves a log in the current folder
 	run timeout -k 5 60 sh -c 'cd "$TMP" && exec "$BIN/offcpu-record" -q --force -o "$TMP/node.cap" -- \
 		node --perf-basic-prof --interpreted-frames-native-stack "$TMP/w.js"'
 	leave_map "$(cat "$out")"
 	like "$(pieces "$TMP/node.cap")" 'waitsInJs .*w\.js' "node --perf-basic-prof: a JavaScript function that waits has its name"
-	like "$(pieces "$TMP/node.cap")" 'callsIt .*w\.js' "and so has its caller"
-	is "$(waits "$TMP/node.cap" '$n = 1 if user() =~ /waitsInJs .*;.*callsIt /')" 1 "in the stack of its waits, one below the other"
+	like "$(pieces "$TMP/node.cap")" 'callsIt .*w\.js' "node --perf-basic-prof: the caller of a function that waits has its name"
+	is "$(waits "$TMP/node.cap" '$n = 1 if user() =~ /waitsInJs .*;.*callsIt /')" 1 "node --perf-basic-prof: a stack has the function that waits and, below it, its caller"
 else
 	skip "node" "no node"
 fi
@@ -188,13 +189,14 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 	done
 	rec_start "$TMP/java.cap" -q -p "$java"
 	sleep 1
-	ok "a perf map is asked of Java" timeout 20 jcmd "$java" Compiler.perfmap
+	ok "jcmd lets Java write a perf map" timeout 20 jcmd "$java" Compiler.perfmap
 	rec_stop
 	kill "$java" 2>/dev/null
 	like "$(pieces "$TMP/java.cap")" 'void W\.waitsInJava\(\)' "Java with a perf map: a method that waits has its name"
 else
 	skip "Java" "no JDK"
 fi
+# speaking_python: prints the first Python that publishes names with -X perf
 speaking_python() {
 	for p in python3.12 python3.13 python3 "$HOME"/.pyenv/versions/*/bin/python3; do
 		probe=$("$p" -X perf -c 'import os, sys; print(os.getpid()); sys.exit(not sys.is_stack_trampoline_active())' 2>/dev/null)
