@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What a recorder has left of its privileges while it records, and that
-# nothing is missing in the capture for want of them.
+# The privileges that a recorder keeps while it records, and that the capture
+# misses nothing for lack of the others.
 # shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
@@ -13,36 +13,36 @@ mkfifo "$TMP/hold"
 exec 7<>"$TMP/hold"
 command -v capsh >/dev/null || skip_all "no capsh"
 
-# field PID NAME: of /proc/PID/status
+# field PID NAME: prints a field of /proc/PID/status
 field() {
 	awk -v n="$2:" '$1 == n { print $2; exit }' "/proc/$1/status"
 }
 
-# caps PID: every set of all its threads, in one word when they are all empty
+# caps PID: prints the distinct values of all capability sets of all threads, one word if all are empty
 caps() {
 	cat /proc/"$1"/task/*/status | awk '/^Cap/ { print $2 }' | sort -u | tr '\n' ' '
 }
 
-# child NAME: of the recorder
+# child NAME: prints the PID of a child of the recorder
 child() {
 	pgrep -P "$rec_pid" "^$1\$"
 }
 
 none=0000000000000000
 
-# confined NAME: the recorder that runs and its processes
+# confined NAME: checks the running recorder and its processes, and sets $broker and $worker
 confined() {
-	is "$(caps "$rec_pid")" "$none " "$1: the recorder has no capability in any set of any thread"
-	is "$(field "$rec_pid" NoNewPrivs)" 1 "$1: and gets none"
+	is "$(caps "$rec_pid")" "$none " "$1: no thread of the recorder has a capability in any set"
+	is "$(field "$rec_pid" NoNewPrivs)" 1 "$1: the recorder cannot gain privileges (NoNewPrivs)"
 	broker=$(child file-broker)
 	worker=$(child unwind-tables)
-	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" "$KEPT" "$1: the process that opens keeps what opening takes"
-	is "$(field "$broker" CapEff)" "$(field "$broker" CapPrm)" "$1: which is what it uses"
-	is "$(field "$broker" CapInh) $(field "$broker" CapBnd) $(field "$broker" CapAmb)" "$none $none $none" "$1: it can get no other"
-	is "$(field "$broker" NoNewPrivs) $(field "$broker" Seccomp)" "1 2" "$1: it is under a filter of system calls"
-	is "$(caps "$worker")" "$none " "$1: the process that reads files has no capability"
-	is "$(field "$worker" NoNewPrivs) $(field "$worker" Seccomp)" "1 2" "$1: it is under a filter of system calls"
-	is "$(ps -o sid= -p "$broker" | tr -d ' ') $(ps -o sid= -p "$worker" | tr -d ' ')" "$broker $worker" "$1: both are out of the terminal's reach"
+	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" "$KEPT" "$1: the broker keeps only the capabilities that opening files needs"
+	is "$(field "$broker" CapEff)" "$(field "$broker" CapPrm)" "$1: all capabilities that the broker keeps are effective"
+	is "$(field "$broker" CapInh) $(field "$broker" CapBnd) $(field "$broker" CapAmb)" "$none $none $none" "$1: the broker can get no other capability"
+	is "$(field "$broker" NoNewPrivs) $(field "$broker" Seccomp)" "1 2" "$1: the broker has a filter of system calls"
+	is "$(caps "$worker")" "$none " "$1: the worker that reads files has no capability"
+	is "$(field "$worker" NoNewPrivs) $(field "$worker" Seccomp)" "1 2" "$1: the worker has a filter of system calls"
+	is "$(ps -o sid= -p "$broker" | tr -d ' ') $(ps -o sid= -p "$worker" | tr -d ' ')" "$broker $worker" "$1: broker and worker have sessions of their own, without the terminal"
 }
 
 gone() {
@@ -56,13 +56,13 @@ rec_start "$TMP/p.cap" -v -p "$idle"
 confined "-p"
 rec_stop
 is "$rc" 0 "-p: the recording is complete"
-ok "-p: nothing of the recorder is left" gone
-like "$(grep privileges: "$TMP/rec.err")" 'no capabilities, none to be had.*CAP_DAC_READ_SEARCH.*seccomp' "-v tells what was given up and kept"
-like "$("$BIN/capinfo" "$TMP/p.cap")" 'privileges=no capabilities, none to be had.*CAP_SYS_PTRACE' "the capture says it too"
+ok "-p: no process of the recorder is left" gone
+like "$(grep privileges: "$TMP/rec.err")" 'no capabilities, none to be had.*CAP_DAC_READ_SEARCH.*seccomp' "-v reports which privileges were given up and kept"
+like "$("$BIN/capinfo" "$TMP/p.cap")" 'privileges=no capabilities, none to be had.*CAP_SYS_PTRACE' "the capture says which privileges were given up and kept"
 
 rec_start "$TMP/a.cap" -a
 confined "-a"
-# another user's programs, in a folder that is that user's alone: one that stays, and many that do not
+# another user's programs, in a folder that only this user may enter: one that keeps running, and short ones
 install -d -m 700 -o $USER_ID -g $USER_ID "$TMP/private"
 install -m 700 -o $USER_ID -g $USER_ID "$OBJ/t/work/deep" "$TMP/private/deep-private"
 install -m 700 -o $USER_ID -g $USER_ID "$OBJ/t/work/chain" "$TMP/private/chain-private"
@@ -72,13 +72,13 @@ at_exit_kill "$chain"
 for _ in 1 2 3 4 5; do
 	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/private/deep-private" 20 </dev/null >/dev/null 2>&1 7>&-
 done
-# a program that only its own mount namespace has
+# a program whose file exists only in its own mount namespace
 mkdir "$TMP/ns"
 unshare -m sh -c "mount -t tmpfs none '$TMP/ns' && cp '$OBJ/t/work/chain' '$TMP/ns/chain-in-ns' &&
 	exec '$TMP/ns/chain-in-ns'" <"$TMP/hold" >"$TMP/ns.out" 7>&- &
 ns=$!
 at_exit_kill "$ns"
-# they wait anew, before and after their tables are there
+# both begin new waits, before and after their unwind tables are ready
 for _ in 1 2 3 4 5 6; do
 	sleep 0.5
 	kill -STOP "$chain" "$ns"
@@ -87,21 +87,21 @@ done
 sleep 1
 rec_stop
 kill "$chain" "$ns"
-ok "-a: nothing of the recorder is left" gone
-like "$rc" '^[01]$' "-a: it ends as ever"
+ok "-a: no process of the recorder is left" gone
+like "$rc" '^[01]$' "-a: the recording ends with status 0 or 1"
 is "$(counter "$TMP/a.cap" broker.lost)" 0 "-a: every request was answered"
-# others' files may be gone when they are to be read
+# only these two: files of other processes may be gone before they are read
 id=$(readelf -n "$OBJ/t/work/chain" | awk '/Build ID/ { print $3 }')
 is "$("$BIN/capinfo" --list-build-ids "$TMP/a.cap" | sed 's,/.*/,,' | grep chain- | sort)" "$id chain-in-ns
-$id chain-private" "-a: the files of both were read"
+$id chain-private" "-a: the files of both programs were read"
 for comm in chain-private chain-in-ns; do
 	is "$(waits "$TMP/a.cap" '$n++ if $w->{process_comm} eq "'$comm'" && user() =~ /block_in_/ && $w->{user_stack_verdict} eq "complete"' | awk '{ print ($1 > 0) }')" 1 \
-		"-a: $comm, which began meanwhile: stacks complete, with names"
+		"-a: $comm, started during the recording, has complete stacks with names"
 done
 is "$(waits "$TMP/a.cap" '$n++ if $w->{comm} =~ /^(file-broker|unwind-tables|offcpu-record)$/ && $w->{pid} =~ /^('"$rec_pid|$broker|$worker"')$/')" 0 \
-	"-a: no process of the recorder's is recorded"
+	"-a does not record the processes of the recorder"
 
-# what it maps later: a library in another user's folder
+# a library in another user's folder, which is mapped during the recording
 cat >"$TMP/lib.c" <<-'C'
 	#include <sys/syscall.h>
 	#include <time.h>
@@ -124,9 +124,9 @@ confined "-c"
 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/loads-later" "$TMP/private/liblater.so" later_entry >/dev/null 2>&1 7>&-
 rec_stop
 is "$(waits "$TMP/c.cap" '$n++ if user() =~ /^later_sleeps;later_entry/ && $w->{total_ns} > 2e8')" 1 \
-	"-c: a library that another user loads meanwhile is named"
+	"-c: frames in a library that another user loads during the recording have names"
 
-# a command keeps everything
+# a command keeps all privileges
 cat >"$TMP/show" <<'SH'
 #!/bin/sh
 grep -E '^(Cap|NoNewPrivs|Seccomp:|Uid|Gid|Groups)' /proc/self/status
@@ -145,14 +145,14 @@ until_true recording "$rec_pid" "$TMP/cmd.cap"
 confined "a command"
 : >"$TMP/made.rec.seen"
 wait "$rec_pid"
-same "$TMP/show.rec" "$TMP/show.own" "a command has all the rights, limits and files that it has without a recorder"
+same "$TMP/show.rec" "$TMP/show.own" "a command has the same privileges, limits and file access as without a recorder"
 install -m 4755 "$(command -v id)" "$TMP/suid-id"
 run timeout 20 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/suid-id" -u
 want=$(cat "$out")
 run timeout 20 "$BIN/offcpu-record" -q --force -o "$TMP/suid.cap" -- setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/suid-id" -u
-is "$(cat "$out")" "$want" "a program with the set-user-ID bit keeps it, as the command"
+is "$(cat "$out")" "$want" "the set-user-ID bit of a program takes effect in a recorded command"
 
-# The broker ends: told, counted, and the recording goes on
+# The broker ends: reported and counted, and the recording continues.
 "$OBJ/t/work/switch" sleep 100000000 1 </dev/null >/dev/null 2>&1 7>&- &
 at_exit_kill "$!"
 rec_start "$TMP/k.cap" -a
@@ -161,40 +161,40 @@ kill -9 "$broker"
 killed=$(perl -MTime::HiRes=clock_gettime,CLOCK_MONOTONIC -e 'printf "%d", clock_gettime(CLOCK_MONOTONIC) * 1e9')
 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups sleep 0.5 7>&-
 sleep 1
-ok "a recorder whose broker was killed goes on" kill -0 "$rec_pid"
+ok "the recorder continues after its broker was killed" kill -0 "$rec_pid"
 rec_stop
-like "$rc" '^[01]$' "and ends as ever"
-like "$(cat "$TMP/rec.err")" 'not opened any more: the process that opens files was killed by SIGKILL' "it says what is missing, and why"
-like "$("$BIN/capinfo" "$TMP/k.cap")" 'broker=the process that opens files was killed by SIGKILL' "so does the capture"
-ok "what was not opened is counted" test "$(counter "$TMP/k.cap" broker.lost)" -gt 0
-ok "waits were recorded to the end" test "$(waits "$TMP/k.cap" '$n++ if $w->{comm} eq "switch" && $w->{last_ns} > '"$killed")" -gt 0
+like "$rc" '^[01]$' "a recording whose broker was killed ends with status 0 or 1"
+like "$(cat "$TMP/rec.err")" 'not opened any more: the process that opens files was killed by SIGKILL' "the recorder reports what is missing without the broker, and why"
+like "$("$BIN/capinfo" "$TMP/k.cap")" 'broker=the process that opens files was killed by SIGKILL' "the capture says that the broker was killed"
+ok "files not opened without the broker are counted" test "$(counter "$TMP/k.cap" broker.lost)" -gt 0
+ok "waits are recorded to the end without the broker" test "$(waits "$TMP/k.cap" '$n++ if $w->{comm} eq "switch" && $w->{last_ns} > '"$killed")" -gt 0
 
-# A recorder that is killed takes them with it
+# If the recorder is killed, broker and worker end too.
 rec_start "$TMP/9.cap" -p "$idle"
 broker=$(child file-broker)
 worker=$(child unwind-tables)
 rec_stop KILL
-ok "a recorder that is killed leaves no process" until_true gone
+ok "no process is left if the recorder is killed" until_true gone
 
-# With file capabilities: the user's own, and no more
+# With file capabilities: the user's own processes
 mkdir -m 777 "$TMP/open"
 install -m 755 "$BIN/offcpu-record" "$TMP/open/offcpu-record"
 if setcap cap_bpf,cap_perfmon+ep "$TMP/open/offcpu-record" 2>/dev/null; then
 	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups sleep 1000 7>&- &
 	theirs=$!
 	at_exit_kill "$theirs"
-	until_true grep -q '^sleep$' "/proc/$theirs/comm" # it was setpriv, which is root's
+	until_true grep -q '^sleep$' "/proc/$theirs/comm" # until then it is setpriv, which belongs to root
 	setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/open/offcpu-record" -q -o "$TMP/open/u.cap" -p "$theirs" >"$TMP/u.out" 2>&1 7>&- &
 	rec_pid=$!
 	until_true recording "$rec_pid" "$TMP/open/u.cap"
 	broker=$(child file-broker)
 	is "$(field "$rec_pid" CapPrm) $(field "$rec_pid" CapEff) $(field "$rec_pid" NoNewPrivs)" "$none $none 1" \
-		"file capabilities are given up too"
-	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" cap_bpf "and what opens keeps what it may need of them"
+		"the recorder gives up its file capabilities"
+	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" cap_bpf "the broker keeps of the file capabilities only what it may need"
 	kill -INT "$rec_pid"
 	wait "$rec_pid"
-	is "$?" 0 "the recording is complete"
-	is "$(waits "$TMP/open/u.cap" '$n++ if user() =~ /nanosleep/')" 1 "with its stack"
+	is "$?" 0 "with file capabilities the recording is complete"
+	is "$(waits "$TMP/open/u.cap" '$n++ if user() =~ /nanosleep/')" 1 "with file capabilities a wait of the user's process has its stack"
 else
 	skip "file capabilities" "setcap fails here"
 fi
