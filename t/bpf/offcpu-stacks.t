@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Recorded stacks against gdb, eu-stack, /proc/PID/stack and the workload's own word.
+# Recorded stacks match gdb, eu-stack, /proc/PID/stack and what the workload prints.
 # shellcheck disable=SC2013,SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
@@ -14,10 +14,10 @@ at_exit_kill "$pid"
 until_true grep -q ready "$TMP/chain"
 
 rec "$TMP/c.cap" -d 1 -p "$pid"
-is "$rc" 0 "a program of known call chains is recorded"
+is "$rc" 0 "a program with known call chains is recorded"
 
-# Kernel stacks: /proc/PID/stack has the same functions, those of the section .sched.text left
-# out. Before a debugger touches the threads: it makes sleeps start anew.
+# Kernel stacks: /proc/PID/stack has the same functions, without those of the section .sched.text. Compare
+# before a debugger stops the threads: that restarts their sleeps.
 bare() {
 	tr ';' '\n' | grep -vE '^(__schedule|schedule|do_nanosleep)$' | tr '\n' ';'
 }
@@ -34,18 +34,18 @@ kernel_same() {
 	done
 	return "$bad"
 }
-ok "kernel stacks of threads blocked before are /proc/PID/stack's" kernel_same "$TMP/c.cap"
-is "$(waits "$TMP/c.cap" '$n++ if $w->{kernel_stack_verdict} ne "complete"')" 0 "kernel stacks are complete"
-# own CAP: "TID FUNCTION;..." of the recorded frames that are the program's own
+ok "kernel stacks of threads blocked before the recording match /proc/PID/stack" kernel_same "$TMP/c.cap"
+is "$(waits "$TMP/c.cap" '$n++ if $w->{kernel_stack_verdict} ne "complete"')" 0 "kernel stacks of threads blocked before the recording are complete"
+# own CAP: prints "TID FUNCTION;..." of the recorded frames that belong to the program
 own() {
 	waits "$1" 'push @o, "$w->{tid} " . join ";", map { $_->{symbol} // "?" }
 		grep { ($_->{module} // "") =~ m{/chain$} } @{$w->{user_stack}}' | sort
 }
 own "$TMP/c.cap" | grep -v "^$pid " >"$TMP/got"
 awk 'NF == 3 { print $1, $3 }' "$TMP/chain" | sort >"$TMP/want"
-same "$TMP/got" "$TMP/want" "threads blocked before: their chains are those that the program printed"
+same "$TMP/got" "$TMP/want" "threads blocked before the recording have the call chains that the program printed"
 
-# the same as the debuggers see it, own frames only
+# prints the same from a debugger's output, only frames of the program
 debugger_frames() {
 	perl -ne '
 		if (/LWP (\d+)/ || /^TID (\d+):/) { print "$t ", join(";", @f), "\n" if @f; $t = $1; @f = () }
@@ -55,21 +55,21 @@ debugger_frames() {
 }
 if command -v gdb >/dev/null; then
 	gdb -nx -batch -p "$pid" -ex 'set pagination off' -ex 'thread apply all bt' 2>/dev/null 7>&- | debugger_frames >"$TMP/gdb"
-	same "$TMP/got" "$TMP/gdb" "they are gdb's"
+	same "$TMP/got" "$TMP/gdb" "recorded call chains match gdb"
 else
-	skip "they are gdb's" "no gdb"
+	skip "recorded call chains match gdb" "no gdb"
 fi
 if command -v eu-stack >/dev/null; then
 	eu-stack -n 0 -p "$pid" 2>/dev/null 7>&- | debugger_frames >"$TMP/eu"
-	same "$TMP/got" "$TMP/eu" "they are eu-stack's"
+	same "$TMP/got" "$TMP/eu" "recorded call chains match eu-stack"
 else
-	skip "they are eu-stack's" "no eu-stack"
+	skip "recorded call chains match eu-stack" "no eu-stack"
 fi
 
 exec 7>&-
 wait "$pid" 2>/dev/null
 
-# The same chains, taken at the switch.
+# The same call chains, recorded when the threads block.
 mkfifo "$TMP/in2"
 "$BIN/offcpu-record" -q --force -o "$TMP/s.cap" -- "$OBJ/t/work/chain" 60 <"$TMP/in2" >"$TMP/chain2" 2>"$err" &
 rec_pid=$!
@@ -88,16 +88,16 @@ waits "$TMP/s.cap" 'push @o, "$w->{tid} " . join ";", map { $_->{symbol} // "?" 
 	grep { ($_->{module} // "") =~ m{/chain$} } @{$w->{user_stack}} if $w->{total_ns} > 5e7 && $w->{comm} =~ /^chain-/' |
 	sort -u >"$TMP/got2"
 awk 'NF == 3 { print $1, $3 }' "$TMP/chain2" | sort >"$TMP/want2"
-same "$TMP/got2" "$TMP/want2" "threads caught at the switch: the same chains"
+same "$TMP/got2" "$TMP/want2" "threads that block during the recording have the call chains that the program printed"
 is "$(waits "$TMP/s.cap" 'push @o, "$w->{tid} " . kernel() if $w->{total_ns} > 5e7 && $w->{comm} =~ /^chain-/' |
 	while read -r t k; do echo "$t $(echo "$k" | bare)"; done | sort -u)" "$kernel_now" \
-	"their kernel stacks are /proc/PID/stack's"
+	"kernel stacks of threads that block during the recording match /proc/PID/stack"
 
-# Symbol offsets name the calls, not the instruction behind: the return address is looked up one byte back.
+# Symbol offsets belong to the call, not to the next instruction: return addresses are looked up one byte back.
 is "$(waits "$TMP/s.cap" '$n++ if grep { defined $_->{offset} && $_->{offset} == 0 } @{$w->{user_stack}}[1 .. $#{$w->{user_stack}}]')" 0 \
-	"no return address is named after the function that begins there"
+	"no return address has the name of a function that begins there"
 
-# One stack, one identity: two threads in the same place share it, two places never do.
+# One stack has one ID: threads in the same place share it, threads in different places never do.
 mkfifo "$TMP/in3"
 "$OBJ/t/work/idle" 5 <"$TMP/in3" >"$TMP/pid" &
 exec 7>"$TMP/in3"
@@ -106,5 +106,5 @@ rec "$TMP/i.cap" -d 0.5 -p "$(cat "$TMP/pid")"
 exec 7>&-
 is "$(waits "$TMP/i.cap" '$h{$w->{user_stack_id}}++ if $w->{comm} eq "i-wait"' | wc -l)" 1 "five threads in the same place share one stack"
 is "$(waits "$TMP/c.cap" '$h{"$w->{user_stack_id} " . join ",", map { $_->{address} } @{$w->{user_stack}}} = 1' |
-	cut -d' ' -f1 | uniq -d)" "" "no stack id stands for two stacks"
+	cut -d' ' -f1 | uniq -d)" "" "no two stacks have the same ID"
 tap_done
