@@ -103,7 +103,7 @@ is "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread} && ($w->{user_stack_error} // "
 	"a kernel thread has no user stack, and the reason says so"
 is "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread} && @{$w->{kernel_stack}} && kernel() !~ /(^|;)kthread$|ret_from_fork/ ')" 0 \
 	"the kernel stack of a kernel thread reaches kthread or ret_from_fork"
-# Each CPU has one buffer for walking the stacks of threads (kernel/events/callchain.c). A real-time kernel can
+# Each CPU has one buffer for walking stacks of threads (kernel/events/callchain.c). A real-time kernel can
 # switch threads during the walk; a thread that is recorded on that CPU meanwhile has no stack (EFAULT).
 missing=$(waits "$TMP/ak.cap" '$n += $w->{count} if $w->{kthread} && !@{$w->{kernel_stack}}')
 case $(uname -v) in

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# How recordings end, where captures are written, and which privileges recording needs. A capture is complete, or
+# How recordings end, where captures are written, and the privileges they need. A capture is complete, or
 # says what is missing.
 # shellcheck disable=SC2016,SC2119,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 # under nohup, SIGHUP would be ignored: restore the default actions of the signals that end a recording

@@ -93,7 +93,7 @@ is "$(waits "$TMP/s.cap" 'push @o, "$w->{tid} " . kernel() if $w->{total_ns} > 5
 	while read -r t k; do echo "$t $(echo "$k" | bare)"; done | sort -u)" "$kernel_now" \
 	"kernel stacks of threads that block during the recording match /proc/PID/stack"
 
-# Symbol offsets belong to the call, not to the next instruction: return addresses are looked up one byte back.
+# Offsets belong to the call, not to the next instruction: return addresses are looked up one byte back.
 is "$(waits "$TMP/s.cap" '$n++ if grep { defined $_->{offset} && $_->{offset} == 0 } @{$w->{user_stack}}[1 .. $#{$w->{user_stack}}]')" 0 \
 	"no return address has the name of a function that begins there"
 

@@ -29,7 +29,7 @@ user() {
 	as "$USER_ID" "$@"
 }
 
-# Find a directory that every user can enter, whose file system honours file capabilities and set-user-ID bits.
+# A directory that every user can enter, whose file system honours file capabilities and set-user-ID bits.
 pub=
 for dir in "$TMP" "${TMPDIR:-/tmp}" /var/tmp /tmp /dev/shm /root; do
 	pub=$(mktemp -d "$dir/owner.XXXXXX" 2>/dev/null) || continue
