@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Programs built in many ways, blocked in many places: their user stacks are
-# eu-stack's and gdb's, frame by frame.
+# User stacks of programs built in many ways and blocked in many places match
+# eu-stack and gdb, frame by frame.
 # shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind.sh uses; $rc and others of tap.sh; meanwhile() is called by record_blocked
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
 . "$(dirname "$0")/../lib/unwind.sh"
 need_bpf
 
-# variant NAME TEXT [FLAG...]: calls.c built so; by $compiler
+# variant NAME TEXT [FLAG...]: builds calls.c with $compiler and starts it
 variant() {
 	v_name=$1
 	v_text=$2
@@ -31,19 +31,19 @@ variant cet "gcc -fcf-protection=full" -O2 -fcf-protection=full
 variant nocet "gcc -fcf-protection=none" -O2 -fcf-protection=none
 variant lto "gcc -flto" -O2 -flto
 variant hard "gcc with stack protector and clash protection" -O2 -fstack-protector-all -fstack-clash-protection -fno-plt
-variant large "gcc -mcmodel=large, sections of their own" -O2 -mcmodel=large -ffunction-sections -Wl,--gc-sections
-variant accumulate "gcc with arguments pushed and the red zone unused" -Os -mno-accumulate-outgoing-args -mno-red-zone
+variant large "gcc -mcmodel=large -ffunction-sections" -O2 -mcmodel=large -ffunction-sections -Wl,--gc-sections
+variant accumulate "gcc -mno-accumulate-outgoing-args -mno-red-zone" -Os -mno-accumulate-outgoing-args -mno-red-zone
 variant instrument "gcc -pg" -O2 -pg
 variant static "gcc -static" -O2 -static
 variant staticpie "gcc -static-pie" -O2 -static-pie
 variant nopie "gcc -no-pie" -O2 -no-pie
-variant gold "linked by gold" -O2 -fuse-ld=gold
-# a stack that grows piece by piece, and begins with less than the program needs
+variant gold "a program linked by gold" -O2 -fuse-ld=gold
+# a stack that grows in segments; the first one is smaller than the program needs
 v_args='30 16384' variant split "gcc -fsplit-stack" -O2 -fsplit-stack -fuse-ld=gold
-variant nohdr "linked without .eh_frame_hdr" -O2 -Wl,--no-eh-frame-hdr
-variant oneseg "text and rodata in one segment" -O2 -Wl,-z,noseparate-code
-variant debugframe "only .debug_frame" -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables
-variant zframe "only .debug_frame, compressed" -O2 -g -gz=zlib -fno-asynchronous-unwind-tables -fno-unwind-tables
+variant nohdr "a program linked without .eh_frame_hdr" -O2 -Wl,--no-eh-frame-hdr
+variant oneseg "a program with text and rodata in one segment" -O2 -Wl,-z,noseparate-code
+variant debugframe "a program with only .debug_frame" -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables
+variant zframe "a program with only a compressed .debug_frame" -O2 -g -gz=zlib -fno-asynchronous-unwind-tables -fno-unwind-tables
 compiler=clang
 variant clang0 "clang -O0" -O0
 variant clang2 "clang -O2" -O2
@@ -61,13 +61,13 @@ done <"$TMP/variants"
 agreed
 finish
 
-# calls_through SECTION PROGRAM: from main, says the disassembler
+# calls_through SECTION PROGRAM: main calls fn_in_library through a stub in SECTION
 calls_through() {
 	objdump -d --disassemble=main "$2" | grep -q 'call .*<fn_in_library@plt>' &&
 		objdump -d -j "$1" "$2" | grep -q '<fn_in_library@plt>:'
 }
 
-# Kinds of frames, and places.
+# Kinds of frames, and places to block in.
 build realign0 realign.c -O0 -mavx
 build realign2 realign.c -O2 -mavx
 build realign3 realign.c -O3 -mavx -mstackrealign -fomit-frame-pointer
@@ -90,7 +90,7 @@ build forks forks.c -O2
 build deep calls.c -O2
 
 for section in plt=.plt pltnow=.plt pltsec=.plt.sec; do
-	ok "$section: the library is called through that section" calls_through "${section#*=}" "$W/${section%=*}"
+	ok "$section: main calls the library through this section" calls_through "${section#*=}" "$W/${section%=*}"
 done
 
 start realign0 "$W/realign0"
@@ -128,38 +128,38 @@ rm "$W/short-lived"
 cp "$W/threads" "$W/new" && mv "$W/new" "$W/replaced"
 
 record_blocked "$TMP/places.cap"
-agrees "realigned stacks, -O0" realign0
-agrees "realigned stacks, -O2" realign2
-agrees "realigned stacks, -mstackrealign" realign3
+agrees "realigned frames, -O0" realign0
+agrees "realigned frames, -O2" realign2
+agrees "realigned frames, -mstackrealign" realign3
 agrees "C++: catch, destructor, terminate handler and condition variable, -O2" except
-agrees "C++: the same, -O0" except0
-agrees "C++: a constructor before main" early
+agrees "C++: catch, destructor, terminate handler and condition variable, -O0" except0
+agrees "C++: a constructor that runs before main" early
 agrees "signal handlers: normal and alternate stack, nested, above a leaf, above a first instruction" signal
-agrees "a library's function called through .plt, lazily" plt
-agrees "one called through .plt, bound at the start" pltnow
-agrees "one called through .plt.sec" pltsec
-agrees "the resolver of a function that is called lazily" resolver
-# eu-stack knows only the libraries of the program's own link map, not the auditor's libc
-agrees "the dynamic linker's auditor" auditor --oracles gdb
+agrees "a library function called through .plt, bound lazily" plt
+agrees "a library function called through .plt, bound at the start" pltnow
+agrees "a library function called through .plt.sec" pltsec
+agrees "the resolver of a lazily bound function" resolver
+# eu-stack knows only the libraries in the program's link map, not the auditor's libc
+agrees "an auditor of the dynamic linker (LD_AUDIT)" auditor --oracles gdb
 agrees "a constructor inside dlopen" constructor
-agrees "a function of a library from dlopen" function
-agrees "small stacks and a task made by clone" threads
-# gdb, and eu-stack where RBP is one by chance, take what lies behind a coroutine's
+agrees "a function of a library loaded with dlopen" function
+agrees "threads with small stacks and a task made by clone" threads
+# gdb, and eu-stack if RBP happens to look like a frame pointer, take the word behind a coroutine's
 # first frame for a return address
 agrees "a coroutine" coroutine --top 3 --verdict 'complete|stopped'
-is "$(waits "$blocked_cap" '$h{scalar @{$w->{user_stack}}} = "" if $w->{pid} == '"$(pid_of coroutine)")" "3 " "and no more"
+is "$(waits "$blocked_cap" '$h{scalar @{$w->{user_stack}}} = "" if $w->{pid} == '"$(pid_of coroutine)")" "3 " "a coroutine's stack has three frames"
 agrees "assembly whose CFI uses RBX, remembered states and expressions" asm
 agrees "assembly without CFI that keeps the frame pointer" asmfp --verdict unverified
-# no CFI covers _start: gdb guesses on and shows argc as its caller
+# no CFI covers _start: gdb guesses a caller and shows argc
 agrees "a program without libc" nolibc --oracles eu --verdict 'complete|unverified|stopped'
-agrees "a parent" forks
-agrees "its child, which shares its tables" child
-agrees "100 calls deep" deep
-# eu-stack reads .eh_frame from the process's memory; gdb cannot find its way without the file
-agrees "a program that was deleted" gone --oracles eu --nameless eu --no-chain
-agrees "a program that was replaced by another" replaced --oracles eu --nameless eu --no-chain
-# eu-stack opens the path in its own namespace
-elsewhere="a program in a mount namespace of its own"
+agrees "a parent that has forked" forks
+agrees "a forked child, which shares its parent's tables" child
+agrees "a stack 100 calls deep" deep
+# eu-stack reads .eh_frame from the process's memory; gdb needs the file
+agrees "a program whose file was deleted" gone --oracles eu --nameless eu --no-chain
+agrees "a program whose file was replaced by another" replaced --oracles eu --nameless eu --no-chain
+# gdb alone: eu-stack opens the path in its own mount namespace
+elsewhere="a program in its own mount namespace"
 if [ -e "$W/elsewhere.pid" ]; then
 	agrees "$elsewhere" elsewhere --oracles gdb
 fi
@@ -168,6 +168,6 @@ agreed
 finish
 start leaderless "$W/threads" gone
 record_blocked "$TMP/leaderless.cap"
-agrees "a thread whose main thread has ended" leaderless
+agrees "a process whose main thread has ended" leaderless
 agreed
 tap_done

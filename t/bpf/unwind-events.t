@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# User stacks where something happens meanwhile: every instruction of a call,
-# preemption, vfork, exec, dlopen, new processes; and walks that must not
-# claim to be complete.
+# User stacks while something changes: at every instruction of a call, under
+# preemption, vfork, exec, dlopen, in new processes; and walks that must not
+# be reported as complete.
 # shellcheck disable=SC2016,SC2034,SC2154,SC2317 # Perl's variables; what unwind.sh uses; $rc and others of tap.sh; meanwhile() is called by record_blocked
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
@@ -17,30 +17,30 @@ build asmfp asm.c -O1 -fno-omit-frame-pointer "$DATA/unwind/asmfn.S"
 # Depth.
 start deep "$W/calls" 500
 record_blocked "$TMP/512.cap" --depth 512
-agrees "500 calls deep, --depth 512" deep
+agrees "a stack 500 calls deep, --depth 512" deep
 agreed
 record_blocked "$TMP/127.cap"
-agrees "500 calls deep is truncated at 127 frames, which are right" deep --top 127 --no-chain --verdict 'complete|truncated'
+agrees "a stack 500 calls deep, truncated at 127 frames" deep --top 127 --no-chain --verdict 'complete|truncated'
 agreed
 is "$(waits "$TMP/127.cap" '$h{"$w->{user_stack_verdict} " . @{$w->{user_stack}}}++ if grep { $_->{symbol} eq "fn_recurse" } @{$w->{user_stack}}' |
-	sed 's/ [0-9]*$//')" "truncated 127" "and says so"
+	sed 's/ [0-9]*$//')" "truncated 127" "a stack cut at the depth of 127 has the verdict truncated"
 finish
 
-# What no table covers is not called complete.
+# A walk through code that no table covers is not reported as complete.
 start nocfi "$W/nocfi"
 start neither "$W/asmfp" neither
 start product "$W/asm" product
 record_blocked "$TMP/unsure.cap"
-# gdb looks for the prologue of the function behind a call that does not return
-agrees "a program without CFI is walked by frame pointer, and said to be unverified" nocfi --oracles eu --verdict unverified
-agrees "assembly without CFI and frame pointer ends the walk, with a reason" neither --top 3 \
+# eu-stack alone: behind a call that does not return, gdb searches for the prologue of the next function
+agrees "a program without CFI, walked by frame pointers and unverified" nocfi --oracles eu --verdict unverified
+agrees "assembly without CFI and frame pointer, where the walk stops with a reason" neither --top 3 \
 	--verdict stopped --reason 'no-row|no-frame-pointer|register'
-agrees "an expression that no table holds ends the walk, with a reason" product --no-chain --top 3 \
+agrees "a CFI expression that no table can hold, where the walk stops with a reason" product --no-chain --top 3 \
 	--verdict stopped --reason expression
 agreed
 for name in neither product; do
 	is "$(waits "$TMP/unsure.cap" '$h{scalar @{$w->{user_stack}}} = "" if $w->{pid} == '"$(pid_of "$name")")" "3 " \
-		"and the stack ends there ($name)"
+		"$name: the stack has three frames"
 done
 finish
 
@@ -49,13 +49,13 @@ if [ -z "$no_compat" ]; then
 	start compat "$W/compat"
 	record_blocked "$TMP/compat.cap"
 	is "$(waits "$TMP/compat.cap" '$h{"$w->{user_stack_verdict} $w->{user_stack_error}"} = ""')" "failed 32-bit " \
-		"a 32-bit program has no stack, and the reason"
+		"a 32-bit program has no stack; the verdict is failed, the reason 32-bit"
 	finish
 else
-	skip "a 32-bit program has no stack, and the reason" "$no_compat"
+	skip "a 32-bit program has no stack; the verdict is failed, the reason 32-bit" "$no_compat"
 fi
 
-# A parent inside vfork cannot be stopped: the debugger gets it when the child lets it go.
+# A parent inside vfork cannot be stopped: the debugger gets it when the child releases it.
 build spawn spawn.c -O2
 mkfifo "$W/go-vfork" "$W/go-posix"
 start vfork "$W/spawn" vfork "$W/go-vfork"
@@ -67,12 +67,12 @@ meanwhile() {
 record_blocked "$TMP/spawn.cap"
 meanwhile() { :; }
 agrees "a parent inside vfork" vfork --busy --hook "printf x >$W/go-vfork"
-# libc's clone3 has no CFI behind its system call, and eu-stack takes RBP for a frame pointer there
+# gdb alone: libc's clone3 has no CFI after its system call, and eu-stack takes RBP for a frame pointer there
 agrees "a parent inside posix_spawn" posix --busy --oracles gdb --hook ": >$W/go-posix"
 agreed
 finish
 
-# exec and dlopen during the recording, and processes that begin in it.
+# exec, dlopen and new processes during the recording.
 build dl dl.c -O2
 build dllib.so dllib.c -O2 -fPIC -shared
 build forks forks.c -O2
@@ -87,8 +87,8 @@ meanwhile() {
 record_blocked "$TMP/change.cap"
 meanwhile() { :; }
 if [ -z "${ORACLES_ONLY-}" ]; then
-	agrees "a program that was executed meanwhile" exec --no-initial --late --busy --exe calls
-	agrees "a library that was loaded meanwhile" later --no-initial --late --busy
+	agrees "a program executed during the recording" exec --no-initial --late --busy --exe calls
+	agrees "a library loaded during the recording" later --no-initial --late --busy
 	agreed
 fi
 finish
@@ -107,11 +107,11 @@ settled
 rec_stop
 blocked_cap=$TMP/new.cap
 agrees "a command recorded from its start" parent --no-initial --late --busy
-agrees "the child that it makes" child --no-initial --late --busy
+agrees "a child of a recorded command" child --no-initial --late --busy
 agreed
 finish
 
-# Interrupted anywhere: in the vdso, between any two instructions.
+# Preempted anywhere: in the vdso, and between any two instructions.
 build busy busy.c -O2
 start busy "$W/busy"
 rec "$TMP/busy.cap" --preempted -d 0.6 -p "$(pid_of busy)"
@@ -123,17 +123,17 @@ waits "$TMP/busy.cap" 'if ($w->{preempted}) {
 	$h{vdso} += $w->{count} if ($f[0]{module} // "") =~ /vdso/;
 }' >"$TMP/busy"
 is "$(grep -v ^vdso "$TMP/busy" | sed 's/ [0-9]*$//')" "complete fn_clocks;fn_thread
-complete fn_clocks;main" "threads that were preempted anywhere: complete, with their callers"
-like "$(grep ^vdso "$TMP/busy")" '^vdso [1-9]' "some of them inside the vdso"
+complete fn_clocks;main" "threads preempted anywhere have complete stacks with their callers"
+like "$(grep ^vdso "$TMP/busy")" '^vdso [1-9]' "some threads are preempted inside the vdso"
 
-# The same PC in the same process, but another frame: what was known of it is not used.
+# The same PC in the same process, but with another frame: the table of the previous library is not used.
 build swap swap.c -O2
 build swap8.so swaplib.S -DSIZE=8 -DSLOT=0 -shared
 build swap1k.so swaplib.S -DSIZE=1032 -DSLOT=8 -shared
 swapped="complete swap1k.so fn_naps;fn_swapped;main 100
 complete swap8.so fn_naps;fn_swapped;main 200"
 : >"$TMP/swap.wrong"
-# A recorder that is kept from the CPU counts waits of two libraries as one: without a name then, which says why
+# A recorder that gets no CPU time counts waits in two libraries as one. Their frames have no name then, but a reason.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	"$BIN/offcpu-record" -q --force -o "$TMP/swap.cap" -- "$W/swap" "$W/swap8.so" "$W/swap1k.so" "$W/swap8.so" \
 		>"$W/swap.out" 2>"$err" 7>&-
@@ -145,9 +145,9 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 	sed 's/ [0-9]*$//' "$TMP/swap" | grep -vxE 'complete (swap(1k|8)\.so fn_naps;fn_swapped;main|\? fn_naps;\?;main)' >>"$TMP/swap.wrong"
 	[ "$(cat "$TMP/swap")" != "$swapped" ] || break
 done
-is "$(sort -u "$W/swap.out" | wc -l)" 1 "three libraries in turn at one address"
-is "$(cat "$TMP/swap")" "$swapped" "each is left by its own table"
-is "$(cat "$TMP/swap.wrong")" "" "and never by another one, nor without a name for no reason"
+is "$(sort -u "$W/swap.out" | wc -l)" 1 "three libraries are mapped in turn at one address"
+is "$(cat "$TMP/swap")" "$swapped" "the frames of each library are walked with its own table"
+is "$(cat "$TMP/swap.wrong")" "" "no stack uses the table of another library; a frame without a name has the reason"
 diag <"$TMP/swap"
 
 build step step.c -O2 -Wl,-z,lazy
@@ -158,22 +158,22 @@ kill -USR1 "$(pid_of step)"
 until_true grep -q '^steps' "$W/step.out"
 rec_stop
 "$BIN/symbolize" -q --no-inline "$TMP/step.cap" | perl "$DATA/unwind/steps" "$(pid_of step)" >"$TMP/steps" 2>&1
-is $? 0 "interrupted at every instruction of a call: complete, with the same callers"
+is $? 0 "stacks at every instruction of a call have the same callers; all but longjmp's are complete"
 diag <"$TMP/steps"
 finish
 steps=$(sed -n 's/^steps //p' "$W/step.out")
 # shellcheck disable=SC2046 # words
 set -- $(tail -n 1 "$TMP/steps")
-between "${1:-0}" $((steps * 9 / 10)) "$steps" "nearly every instruction of $steps was waited at"
-between "${3:-0}" 3 1000 "some of them in PLT entries"
-between "${4:-0}" 100 100000 "many of them in the dynamic linker"
+between "${1:-0}" $((steps * 9 / 10)) "$steps" "stacks are recorded at nearly every one of $steps instructions"
+between "${3:-0}" 3 1000 "some of the instructions are in PLT entries"
+between "${4:-0}" 100 100000 "many of the instructions are in the dynamic linker"
 
 for n in 2 6 12 40 150 400 1200 2500; do
 	start "step-$n" "$W/step" "$n"
 done
 record_blocked "$TMP/steps.cap"
 for n in 2 6 12 40 150 400 1200 2500; do
-	agrees "interrupted at instruction $n" "step-$n"
+	agrees "a call interrupted at instruction $n" "step-$n"
 done
 agreed
 tap_done

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154 # for the tests; $rc of tap.sh
-# Functions for tests that compare recorded user stacks with eu-stack and gdb: source
-# this after tap.sh and record.sh.
+# Functions for tests that compare recorded user stacks with those of the debuggers eu-stack
+# and gdb: source this after tap.sh and record.sh.
 #
 #   build NAME SOURCE [FLAG...]   compiles t/data/unwind/SOURCE with $compiler to $W/NAME
 #   start NAME COMMAND...         starts it with a stdin that never has input
@@ -12,9 +12,10 @@
 #   record_blocked CAP [ARG...]   records all these programs while they are blocked:
 #                                 each thread both as it is found and as it blocks
 #                                 again, after SIGSTOP and SIGCONT
-#   agrees TEXT NAME [OPTION...]  test TEXT: runs t/data/unwind/agree on NAME's process
-#                                 and the last capture, with the program's chains
-#   agreed                        reports these tests: before anything ends or changes
+#   agrees TEXT NAME [OPTION...]  test "TEXT: stacks match the debuggers'": runs
+#                                 t/data/unwind/agree on NAME's process and the last
+#                                 capture, with the program's chains
+#   agreed                        reports these tests; call it before anything ends or changes
 #   finish                        kills all these programs
 #
 # ORACLES_ONLY=1 in the environment compares the two debuggers with each other and
@@ -38,7 +39,7 @@ export STACKTOOLS_CACHE="$TMP/cache"
 finish() {
 	for f_name in $work_names; do
 		f_pid=$(cat "$W/$f_name.pid")
-		# it may have children, or have started its own session
+		# its process group too: it may have children
 		[ "${f_pid:-0}" -le 1 ] || kill -KILL "$f_pid" "-$f_pid" 2>/dev/null
 	done
 	work_names=
@@ -73,9 +74,9 @@ also() {
 	cp "$3" "$W/$1.out"
 }
 
-# runs during record_blocked
+# hook: runs while record_blocked records
 meanwhile() { :; }
-# runs right before the recording ends
+# hook: runs right before the recording ends
 before_stop() { :; }
 
 pid_of() {
@@ -146,7 +147,7 @@ agrees() {
 	esac
 }
 
-# agreed [N]: reports the tests that were begun, or the first N of them
+# agreed [N]: reports the started tests, or the first N of them
 agreed() {
 	g_left=${1:-1000}
 	for g_job in $a_jobs; do
@@ -154,9 +155,9 @@ agreed() {
 		g_left=$((g_left - 1))
 		a_jobs=${a_jobs#" $g_job"}
 		if wait "${g_job%,*}"; then
-			pass "$(cat "$W/text-${g_job#*,}")"
+			pass "$(cat "$W/text-${g_job#*,}"): stacks match the debuggers'"
 		else
-			fail "$(cat "$W/text-${g_job#*,}")"
+			fail "$(cat "$W/text-${g_job#*,}"): stacks match the debuggers'"
 			diag "${DIAG:-50}" <"$W/agree-${g_job#*,}"
 		fi
 	done
