@@ -133,7 +133,8 @@ build swap1k.so swaplib.S -DSIZE=1032 -DSLOT=8 -shared
 swapped="complete swap1k.so fn_naps;fn_swapped;main 100
 complete swap8.so fn_naps;fn_swapped;main 200"
 : >"$TMP/swap.wrong"
-# A recorder that gets no CPU time counts waits in two libraries as one. Their frames have no name then, but a reason.
+# A recorder that gets no CPU time counts waits in two libraries as one: their frames then have a reason in
+# place of a name.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	"$BIN/offcpu-record" -q --force -o "$TMP/swap.cap" -- "$W/swap" "$W/swap8.so" "$W/swap1k.so" "$W/swap8.so" \
 		>"$W/swap.out" 2>"$err" 7>&-

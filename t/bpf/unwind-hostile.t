@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Processes that control their registers, stacks and files, and mean ill: the
-# recording goes on, says what it does not know, and shows others as they are.
+# Hostile processes, which control their registers, stacks and files: the
+# recording continues, gives reasons for stacks that are not complete, and has
+# the right stacks of other processes.
 # shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that are called by name
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
@@ -37,12 +38,12 @@ settled
 truncate -s 5000 "$W/cut.so"
 : >"$W/go"
 while [ -e "$W/go" ]; do
-	# text is left alone, what follows it is not
+	# does not change the text, only what follows it
 	dd if=/dev/urandom of="$W/changing.so" bs=4096 seek=2 count=2 conv=notrunc
 done 2>/dev/null &
 at_exit_kill $!
 
-# The recorder and its children, at their largest: in MB
+# memory: prints the largest peak RSS of the recorder and its children, in MB
 memory() {
 	for m_pid in $rec_pid $(pgrep -P "$rec_pid"); do
 		sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$m_pid/status"
@@ -53,46 +54,48 @@ before_stop() {
 }
 record_blocked "$TMP/h.cap"
 rm "$W/go"
-between "$rc" 0 1 "hostile processes are recorded, and the recording ends"
-between "$(cat "$TMP/memory")" 1 300 "in less than 300 MB"
-agrees "another process at the same time has the right stacks" calls --oracles eu
+between "$rc" 0 1 "a recording of hostile processes ends with status 0 or 1"
+between "$(cat "$TMP/memory")" 1 300 "neither the recorder nor its children need more than 300 MB"
+agrees "another process, recorded together with hostile ones" calls --oracles eu
 agreed
 
-# Everything at once, for a look at it is not cheap: "PID THREAD VERDICT REASON FRAMES LARGEST"
+# All processes in one pass, since reading a capture is slow: "PID THREAD VERDICT REASON FRAMES LARGEST",
+# where LARGEST is the largest address
 waits "$TMP/h.cap" 'no warnings;
 	my ($most) = sort { $b cmp $a } map { sprintf "%016x", hex $_->{address} } @{$w->{user_stack} || []};
 	$h{"$w->{pid} $w->{comm} $w->{user_stack_verdict} " . ($w->{user_stack_error} // "none")
 		. " " . @{$w->{user_stack} || []} . " $most"} = ""' >"$TMP/all"
-# verdicts NAME: "THREAD VERDICT REASON" of its threads that do something, each once
+# verdicts NAME: prints "THREAD VERDICT REASON" of the process's threads, except the main thread of
+# hostile, each line once
 verdicts() {
 	awk -v p="$(pid_of "$1")" '$1 == p && $2 != "hostile" { print $2, $3, $4 }' "$TMP/all" | sort -u
 }
 
 verdicts wild >"$TMP/wild"
-is "$(grep -c . "$TMP/wild") $(grep -cE ' (stopped|unverified) ' "$TMP/wild")" "16 16" "wild registers: no stack is called complete"
-is "$(grep '^sp-' "$TMP/wild" | grep -v -e '^sp-in-text' | grep -vcE ' stopped (no-memory|loop)$')" 0 "memory that cannot be read is the reason"
+is "$(grep -c . "$TMP/wild") $(grep -cE ' (stopped|unverified) ' "$TMP/wild")" "16 16" "wild registers: all 16 stacks are stopped or unverified, not complete"
+is "$(grep '^sp-' "$TMP/wild" | grep -v -e '^sp-in-text' | grep -vcE ' stopped (no-memory|loop)$')" 0 "wild stack pointers: the walk stops with the reason no-memory or loop"
 diag <"$TMP/wild"
-is "$(awk '$6 >= "ffff800000000000"' "$TMP/all")" "" "nothing of the kernel's memory is in them"
+is "$(awk '$6 >= "ffff800000000000"' "$TMP/all")" "" "no user stack has a kernel address"
 
 verdicts loops >"$TMP/loops"
-is "$(grep -c . "$TMP/loops") $(grep -c ' complete ' "$TMP/loops")" "6 0" "crafted frames: no stack is called complete"
-is "$(grep -E '^loop-(self|two|down) ' "$TMP/loops" | sed 's/^[^ ]* //' | sort -u)" "stopped loop" "a frame that is its own caller ends the walk as a loop"
-is "$(sed -n 's/^endless //p' "$TMP/loops")" "truncated truncated" "return addresses without end are cut at the depth"
+is "$(grep -c . "$TMP/loops") $(grep -c ' complete ' "$TMP/loops")" "6 0" "crafted frames: none of the six stacks is complete"
+is "$(grep -E '^loop-(self|two|down) ' "$TMP/loops" | sed 's/^[^ ]* //' | sort -u)" "stopped loop" "crafted frames: the walk stops with the reason loop at a frame that is its own caller"
+is "$(sed -n 's/^endless //p' "$TMP/loops")" "truncated truncated" "crafted frames: endless return addresses are truncated at the depth"
 diag <"$TMP/loops"
-is "$(awk '$5 > 127' "$TMP/all")" "" "no stack is deeper than the limit"
+is "$(awk '$5 > 127' "$TMP/all")" "" "no stack has more than 127 frames"
 
-is "$(verdicts device | grep -c ' complete ')" 0 "code in devices and memory: no stack is called complete"
+is "$(verdicts device | grep -c ' complete ')" 0 "code in devices and memory: no stack is complete"
 verdicts device | diag
 
 for kind in good many; do
-	is "$(verdicts "$kind")" "mapped complete none" "a correct file ($kind) is walked to the end"
+	is "$(verdicts "$kind")" "mapped complete none" "a correct file ($kind) has a complete stack"
 done
 for how in $ways; do
-	is "$(verdicts "is-$how")" "mapped complete none" "a correct file whose path leads to something else ($how): too"
+	is "$(verdicts "is-$how")" "mapped complete none" "a correct file whose path leads to something else ($how) has a complete stack"
 done
 for kind in garbage nops rows pointers remember claim cut changing; do
 	verdicts "$kind" >"$TMP/v"
-	like "$(cat "$TMP/v")" '^[a-z]+ (complete none|(stopped|unverified) [a-z-]+)$' "a hostile file ($kind): one verdict, and a reason unless complete"
+	like "$(cat "$TMP/v")" '^[a-z]+ (complete none|(stopped|unverified) [a-z-]+)$' "a hostile file ($kind): the stack has a verdict, and a reason unless complete"
 	diag <"$TMP/v"
 done
 agrees "a file that changes while it is read" changing --oracles eu --no-chain --verdict ".*" --top 1

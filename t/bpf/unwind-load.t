@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The whole system under a mixed load: nearly every user stack is complete, the
-# others have reasons, and none that is complete is wrong.
+# The whole system under a mixed load: nearly every user stack is complete, no
+# complete one is wrong, and the others have reasons.
 # shellcheck disable=SC2154 # $rc and others of tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
 need_bpf
 
-# tables that this build makes, and no older one
+# only tables that this build makes, no older ones
 export STACKTOOLS_CACHE="$TMP/cache"
 mkdir "$TMP/w" && cd "$TMP/w" || exit 1
 cat >main.c <<'END'
@@ -44,17 +44,17 @@ wait
 END
 
 : >go
-# Whatever else runs on the machine is recorded too, with files of roots of its own perhaps: this has PIDs of
-# its own, by which it is known.
+# The recording includes everything else on the machine, perhaps from other file system roots. The load runs
+# in its own PID namespace, by which plausible recognizes it.
 unshare --pid --fork --kill-child sh load &
 load=$!
-# Before, the tables of what runs here are made and kept: until a recording adds none.
+# First fill the cache with the tables of what runs here: record until no table is added.
 for _ in $(seq 20); do
 	kept=$(find "$STACKTOOLS_CACHE" -type f 2>/dev/null | wc -l)
 	rec "$TMP/first.cap" -a -U -d 1
 	[ "$(find "$STACKTOOLS_CACHE" -type f | wc -l)" -gt "$kept" ] || break
 done
-# where others have the CPUs it takes longer for as many waits
+# on a busy machine the same number of waits takes longer
 for seconds in 5 15 45; do
 	rec "$TMP/a.cap" -a -U -d $seconds
 	loaded=$rc
@@ -67,16 +67,16 @@ for seconds in 5 15 45; do
 done
 rm go
 wait "$load"
-# 1: of a process that lives for a moment the mappings may be lost, and are counted
-between "$loaded" 0 1 "the whole system under load is recorded"
+# 1: the mappings of a short-lived process may be lost, and are counted
+between "$loaded" 0 1 "a recording of the whole system under load ends with status 0 or 1"
 diag <"$TMP/loaded.err"
 
-is "$plausible" 0 "no complete stack is wrong: files, calls and outermost frames"
+is "$plausible" 0 "no complete stack is wrong: files, calls and outermost frames are plausible"
 cat "$TMP/table" "$TMP/table.err" | diag 60
-between "${waits:-0}" 1000 1000000000 "thousands of waits of the distribution's programs"
-between "$(sed -n 's/ per million$//p' "$TMP/table")" 990000 1000000 "99 % of them have complete stacks, however short the processes live"
-between "$(counter "$TMP/a.cap" unwind.snapshots_complete)" 1 1000000000 "stacks that had no table yet are walked afterwards"
+between "${waits:-0}" 1000 1000000000 "at least 1000 waits of the distribution's programs are recorded"
+between "$(sed -n 's/ per million$//p' "$TMP/table")" 990000 1000000 "at least 99 % of the stacks under load are complete, even of short-lived processes"
+between "$(counter "$TMP/a.cap" unwind.snapshots_complete)" 1 1000000000 "stacks that had no table at the time are walked afterwards from snapshots"
 is "$(for n in complete cut short by_fp unmapped late no_memory; do counter "$TMP/a.cap" "unwind.snapshots_$n"; done | awk '{ n += $1 } END { print n }')" \
-	"$(counter "$TMP/a.cap" unwind.snapshots)" "each of those that were kept is accounted for"
-is "$(grep -cE '^[0-9]+ (stopped|failed|truncated) *( in .*)?$' "$TMP/table")" 0 "each of the others has a reason"
+	"$(counter "$TMP/a.cap" unwind.snapshots)" "the counters of snapshots by result add up to all snapshots"
+is "$(grep -cE '^[0-9]+ (stopped|failed|truncated) *( in .*)?$' "$TMP/table")" 0 "each stack that is not complete has a reason"
 tap_done
