@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What is large: a process with thousands of mappings, a binary with three
+# Large numbers: a process with thousands of mappings, a binary with three
 # million rows, five thousand processes of three hundred files.
 # shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
@@ -10,7 +10,7 @@ need_bpf
 unset ORACLES_ONLY
 export STACKTOOLS_CACHE=
 
-made() { # made NAME FUNCTIONS STRIDE: a library; $len is how much of it is to be mapped
+made() { # made NAME FUNCTIONS STRIDE: makes a library; sets $len to the number of bytes to map
 	perl "$DATA/unwind/manyrows" "$2" "$3" >"$TMP/$1.so" 2>"$TMP/$1.len"
 	len=$(($(cat "$TMP/$1.len") + 4096))
 }
@@ -21,37 +21,37 @@ made maps 120 30
 start maps "$OBJ/t/work/maps" "$TMP/maps.so" "$len" 5000
 start beyond "$OBJ/t/work/maps" "$TMP/maps.so" "$len" 12000
 
-is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^rows  *//p')" 3000003 "three million rows are compiled"
-is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^left out  *//p')" nothing "and none is left out"
+is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^rows  *//p')" 3000003 "a library of 3,000 functions has three million rows"
+is "$("$BIN/unwindinfo" -s "$TMP/rows.so" | sed -n 's/^left out  *//p')" nothing "no row of that library is left out"
 record_blocked "$TMP/large.cap"
-is "$rc" 0 "large processes are recorded"
-agrees "a hundred frames in a binary of three million rows" rows --oracles eu
+is "$rc" 0 "a recording of large processes ends with status 0"
+agrees "a hundred frames in a binary with three million rows" rows --oracles eu
 agreed
 bytes=$(counter "$TMP/large.cap" unwind.bytes)
-between "$bytes" 9000000 18000000 "three million rows take nine megabytes, and their place a little more"
+between "$bytes" 9000000 18000000 "three million rows take 9 to 18 MB of the kernel's memory"
 
-# The stack that it waits in: 500 pushes, a call of 5 bytes, and behind the last
-# function (of 1006 bytes) mov and syscall, of 7.
+# The addresses of its stack: each function, of 1006 bytes, has 500 pushes and a
+# call of 5 bytes; behind the last function are mov and syscall, 7 bytes.
 base=$(sed 's/.* //' "$W/maps.out")
 wanted=$(perl -e 'my ($base, $n) = (hex shift, 4);
 	print join ";", map { sprintf "%x", $_ } $base + 120 * 1006 + 7, map { $base + $_ * 30 * 1006 + 505 } reverse 0 .. $n - 1' "$base")
 is "$(waits "$TMP/large.cap" 'no warnings; push @o, join ";", map { my $a = $_->{address}; $a =~ s/^0x0*//; $a } @{$w->{user_stack}}[0 .. 4]
-	if $w->{pid} == '"$(pid_of maps)" | sort -u)" "$wanted" "the last one of 5,000 mappings: the frames are the right ones"
+	if $w->{pid} == '"$(pid_of maps)" | sort -u)" "$wanted" "in the last of 5,000 mappings the stack has the right frames"
 is "$(waits "$TMP/large.cap" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "none")} = "" if $w->{pid} == '"$(pid_of maps)" | sed 's/ $//')" \
-	"complete none" "and the stack is complete"
-# one that is walked afterwards, from a copy of its stack, has all of them
+	"complete none" "in the last of 5,000 mappings the stack is complete"
+# a stack that is walked afterwards, from a snapshot, is complete, as all mappings are known then
 is "$(waits "$TMP/large.cap" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "none")} = "" if $w->{pid} == '"$(pid_of beyond)" | sed 's/ $//; /^complete none$/d')" \
-	"stopped no-mapping" "with 12,000 mappings the stack stops at one that is left out"
+	"stopped no-mapping" "with 12,000 mappings the walk stops at a mapping that is left out"
 have=$(awk '$2 ~ /x/' "/proc/$(pid_of beyond)/maps" | grep -vc '\[vsyscall\]')
-is "$(counter "$TMP/large.cap" unwind.maps_cut)" $((have - 8192)) "those are counted, each once"
+is "$(counter "$TMP/large.cap" unwind.maps_cut)" $((have - 8192)) "each mapping that is left out is counted once"
 rec "$TMP/bound.cap" -p "$(pid_of rows)" --unwind-memory 4M -d 0.5
-is "$rc $(counter "$TMP/bound.cap" unwind.tables_dropped)" "0 1" "a table larger than the bound is not made, and counted"
+is "$rc $(counter "$TMP/bound.cap" unwind.tables_dropped)" "0 1" "a table larger than --unwind-memory is dropped and counted"
 is "$(waits "$TMP/bound.cap" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "none")} = ""' | sed 's/ $//')" \
-	"stopped dropped" "which the stacks say"
+	"stopped dropped" "stacks without their table have the reason dropped"
 finish
-between "$(counter "$TMP/bound.cap" unwind.bytes)" 1 $((4194304 + 1323008)) "within the bound"
+between "$(counter "$TMP/bound.cap" unwind.bytes)" 1 $((4194304 + 1323008)) "with a dropped table the memory stays within the limit"
 
-# "VERDICT REASON WAITS"; not by waits(), which takes ten seconds for as many
+# crowd_ends CAP: prints lines "VERDICT REASON WAITS"; without waits(), which takes ten seconds for so many
 crowd_ends() {
 	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | DIR="$TMP/crowd/" perl -ne '
 		next if !/^\{"type":"wait","comm":"one-of-many"/ || !/"exe":"\Q$ENV{DIR}/;
@@ -61,19 +61,20 @@ crowd_ends() {
 		END { print "$_ $h{$_}\n" for sort keys %h }'
 }
 
-# all_mapped CAP: by the last flush, are the mappings of all of the crowd known?
+# all_mapped CAP: true if the mappings of all processes of the crowd are known as of the last flush
 all_mapped() {
 	n=$(counter "$1" unwind.processes)
 	[ "${n:-0}" -ge 5000 ]
 }
 
-# many_whole CAP N: by the last flush, have N waits a whole stack? Each of the crowd wakes up every 2 s
+# many_whole CAP N: true if N waits have a complete stack as of the last flush. Each process of the crowd
+# wakes up every 2 s.
 many_whole() {
 	n=$(crowd_ends "$1" | sed -n 's/^complete none //p')
 	[ "${n:-0}" -ge "$2" ]
 }
 
-# Five thousand processes of three hundred programs, each a file of its own
+# Five thousand processes of three hundred programs, each its own file
 if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 2>"$TMP/static.log"; then
 	mkdir "$TMP/crowd"
 	for n in $(seq 300); do
@@ -83,7 +84,7 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 
 	crowd=$!
 	at_exit_kill "$crowd"
 	until_true test -s "$TMP/crowd.out"
-	is "$(cat "$TMP/crowd.out")" 5000 "five thousand processes of three hundred files"
+	is "$(cat "$TMP/crowd.out")" 5000 "five thousand processes of three hundred files run"
 	for memory in 64M 4M; do
 		rec_start "$TMP/crowd.cap" -q --force -a -U --unwind-memory "$memory"
 		until_true all_mapped "$TMP/crowd.cap"
@@ -93,12 +94,12 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 
 		esac 2>/dev/null
 		high=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$rec_pid/status")
 		rec_stop
-		between "$rc" 0 1 "$memory: they are recorded"
+		between "$rc" 0 1 "$memory: a recording of five thousand processes ends with status 0 or 1"
 		[ "$rc" -eq 0 ] || diag <"$TMP/rec.err"
 		between "$high" 1 300000 "$memory: the recorder takes less than 300 MB"
 		bytes=$(counter "$TMP/crowd.cap" unwind.bytes)
-		between "$bytes" 1 $((${memory%M} * 1048576 + 1719296)) "$memory: the kernel's memory stays in its bound"
-		ok "$memory: every process has its mappings" [ "$(counter "$TMP/crowd.cap" unwind.processes)" -ge 5000 ]
+		between "$bytes" 1 $((${memory%M} * 1048576 + 1719296)) "$memory: the kernel's memory stays within the limit"
+		ok "$memory: the mappings of every process are known" [ "$(counter "$TMP/crowd.cap" unwind.processes)" -ge 5000 ]
 		ok "$memory: the counters of waits add up" balanced "$TMP/crowd.cap"
 		crowd_ends "$TMP/crowd.cap" >"$TMP/crowd.ends"
 		diag <"$TMP/crowd.ends"
@@ -106,18 +107,18 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 
 			is "$(counter "$TMP/crowd.cap" unwind.tables_dropped)" 0 "$memory: no table is dropped"
 			between "$(counter "$TMP/crowd.cap" unwind.tables)" 300 1000 "$memory: each file has one table"
 			is "$(grep -vcE '^(complete none|stopped not-ready|failed not-seen) ' "$TMP/crowd.ends")" 0 \
-				"$memory: all stacks are complete, but for those that began before the tables"
-			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 5000 1000000 "$memory: most are"
+				"$memory: all stacks are complete, except waits that began before the table was ready"
+			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 5000 1000000 "$memory: at least 5000 waits have a complete stack"
 		else
-			between "$(counter "$TMP/crowd.cap" unwind.tables_dropped)" 50 5000 "$memory: tables are dropped, and counted"
-			between "$(counter "$TMP/crowd.cap" unwind.tables)" 50 250 "$memory: as many are there as fit"
+			between "$(counter "$TMP/crowd.cap" unwind.tables_dropped)" 50 5000 "$memory: tables are dropped and counted"
+			between "$(counter "$TMP/crowd.cap" unwind.tables)" 50 250 "$memory: as many tables are loaded as fit"
 			is "$(grep -vcE '^(complete none|stopped (not-ready|dropped)|failed not-seen) ' "$TMP/crowd.ends")" 0 \
-				"$memory: each stack is complete or says why not"
-			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 1000 1000000 "$memory: those with a table are complete"
+				"$memory: each stack is complete or has a reason"
+			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 1000 1000000 "$memory: at least 1000 waits have a complete stack"
 		fi
 	done
 	kill "$crowd"
 else
-	skip "five thousand processes of three hundred files" "no static libc"
+	skip "five thousand processes of three hundred files run" "no static libc"
 fi
 tap_done
