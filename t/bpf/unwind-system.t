@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Programs of the distribution, idle: every thread's user stack is eu-stack's
-# and gdb's, frame by frame.
+# Idle programs of the distribution: the user stack of every thread matches
+# eu-stack and gdb, frame by frame.
 # shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
@@ -11,7 +11,7 @@ need_bpf
 python=python3
 [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
 
-# have TEXT PROGRAM: is it here? If not, TEXT is skipped.
+# have TEXT PROGRAM: true if PROGRAM is installed; if not, test TEXT is skipped
 have() {
 	command -v "$2" >/dev/null && return
 	skip "$1" "no $2"
@@ -28,7 +28,7 @@ start perl-sort perl -e 'print sort { sleep 1000; $a <=> $b } map { $_ } 3, 2, 1
 start sqlite3 sqlite3 :memory:
 sqlite3 "$TMP/db" 'create table t (i)'
 start sqlite3-holder sqlite3 -cmd 'begin exclusive' "$TMP/db"
-# it tries again every tenth of a second
+# sqlite3-lock retries ten times a second
 settled
 start_busy sqlite3-lock sqlite3 -cmd '.timeout 1000000' "$TMP/db" 'select * from t'
 start cat cat
@@ -41,7 +41,7 @@ git init -q "$TMP/repo"
 start git git -C "$TMP/repo" cat-file --batch
 start git-alias git -c alias.wait='!cat' wait
 
-# have() comes after start(): then both say the same of what is missing
+# programs that may be missing; redis() and postgres() skip their tests then
 redis() {
 	have "redis-server" redis-server || return 0
 	start_busy redis redis-server --port 0 --unixsocket "$TMP/redis.sock" --save '' --io-threads 2 --dir "$TMP"
@@ -60,14 +60,14 @@ as_nobody() {
 	setpriv --reuid=nobody --regid=nogroup --clear-groups "$@" 7>&-
 }
 
-# client NAME SQL...: psql that runs SQL and waits for what it says
+# client NAME ARG...: starts psql with ARG (-c SQL), which waits for its results
 client() {
 	c_name=$1
 	shift
 	start "$c_name" "$pg_bin/psql" -qX -h "$pg" -U test "$@" postgres
 }
 
-# A cluster of its own, as an ordinary user.
+# starts its own cluster as an ordinary user
 postgres() {
 	pg_bin=$(dirname "$(readlink -f "$(command -v postgres)")" 2>/dev/null)
 	for pg_dir in /usr/lib/postgresql/*/bin; do
@@ -90,7 +90,7 @@ postgres() {
 	client psql-waiter -c 'table t'
 	client psql-idle
 	client psql-sorted -c 'select max(pg_sleep(1000)::text) from generate_series(1, 3) i order by 1'
-	# the setting's name up to version 15, and since
+	# the name of the setting up to version 15, and its name since
 	client psql-parallel -c 'set force_parallel_mode = on' -c 'set debug_parallel_query = on' \
 		-c 'select count(pg_sleep(1000)) from pg_class'
 	for pg_title in ' SELECT waiting$' ' idle$' ': parallel worker ' ': logger '; do
@@ -99,7 +99,7 @@ postgres() {
 	until_true pg_has ' SELECT$' 3 || fail "postgres has three backends at work"
 	for pg_pid in $(pgrep -P "$(pid_of postgres)"); do
 		pg_name=postgres-$pg_pid
-		# without the process that a worker works for
+		# without the PID of the leader in the title of a worker
 		ps -o args= "$pg_pid" | sed 's/ for PID.*//; s/ *$//' >"$W/pg.name"
 		also "$pg_name" "$pg_pid" "$W/pg.name"
 		busy_names="$busy_names $pg_name"
@@ -107,7 +107,7 @@ postgres() {
 	done
 }
 
-# pg_has TITLE [N]: N processes of the cluster, one unless given
+# pg_has TITLE [N]: true if N processes of the cluster have that title; N is 1 unless given
 pg_has() {
 	[ "$(pgrep -P "$(pid_of postgres)" | xargs ps -o args= | grep -c "$1")" -ge "${2:-1}" ]
 }
@@ -115,7 +115,7 @@ pg_has() {
 redis
 postgres
 if have "node" node; then
-	# its garbage is collected some time later
+	# busy, since garbage is collected some time later
 	start_busy node node -e "$node_program"
 fi
 if have "java" java && have "java" keytool; then
@@ -123,24 +123,24 @@ if have "java" java && have "java" keytool; then
 	until_true grep -qs : "$W/java.err"
 fi
 
-# python3 makes more than 127 frames of forty calls
+# python3 has more than 127 frames for forty calls
 record_blocked "$TMP/system.cap" --depth 512
 agrees "bash in its builtin read" bash-read
 agrees "bash waiting for a child, below ten functions" bash-wait
-agrees "dash" dash
+agrees "dash in its builtin read" dash
 agrees "python3 below forty calls: sleep, accept, wait, lock and read" python
 agrees "perl in sleep, below twenty subs" perl
-agrees "perl in a sort's comparison" perl-sort
+agrees "perl in the comparison of a sort" perl-sort
 agrees "sqlite3 waiting for a statement" sqlite3
-agrees "sqlite3 waiting for one in a transaction" sqlite3-holder
-# it sleeps again and again, and may be between two sleeps as the recording begins
-agrees "sqlite3 waiting for the lock of another" sqlite3-lock --busy --no-initial
-agrees "cat" cat
+agrees "sqlite3 waiting for a statement in a transaction" sqlite3-holder
+# it sleeps repeatedly, and may be between two sleeps when the recording begins
+agrees "sqlite3 waiting for the lock of another process" sqlite3-lock --busy --no-initial
+agrees "cat reading a pipe" cat
 agrees "tail -f" tail
-agrees "sort" sort
+agrees "sort reading a pipe" sort
 agrees "the compiler's driver" cc1
 agrees "make waiting for its makefile" make
-agrees "gdb" gdb
+agrees "gdb in a Python sleep" gdb
 agrees "git cat-file --batch" git
 agrees "git waiting for its alias" git-alias
 for name in redis redis-cli; do
