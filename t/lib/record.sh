@@ -4,7 +4,7 @@
 # Functions for tests that record: source this after tap.sh.
 #
 #   need_bpf [MODE]          skips the whole file if recording in MODE (btf) does not work
-#   can_record MODE          does it work?
+#   can_record MODE          true if recording in MODE works
 #   rec CAP ARG...           records in the foreground, with -q
 #   rec_start CAP ARG...     records in the background; returns when recording; sets $rec_pid
 #   rec_stop [SIGNAL]        ends that recording and sets $rc to its status
@@ -16,13 +16,13 @@
 #
 #   within GOT WANT PERCENT NAME
 #   until_true COMMAND...    polls for about a minute
-#   recording PID CAP        has that recorder begun to record?
+#   recording PID CAP        true if that recorder has begun to record
 #   build_compat SOURCE OUT  builds a 32-bit program, or sets $no_compat to the reason
 #
 # To compare a capture with what the program "waits" reported in $TMP/said:
 #   steal_ns                 time that a hypervisor has given to other machines
 #   judged CAP               reads the capture; $stolen is the time stolen meanwhile
-#   judge WHAT               WHAT = asked, measured, off or count: was that recorded?
+#   judge WHAT               checks the recorded times or counts; WHAT = asked, measured, off or count
 
 # Perl that opens a perf event for all of CPU 0 that counts nothing (PERF_COUNT_SW_DUMMY): status 0,
 # or 1 if refused
@@ -70,14 +70,14 @@ until_true() {
 	done
 }
 
-# recording PID CAP: has the recorder begun? Then the file has its 24-byte header and the recorder
+# recording PID CAP: true if the recorder has begun: the file has its 24-byte header and the recorder
 # waits for events, or the file is longer, for a recorder that never waits
 recording() {
 	r_bytes=$(stat -c %s "$2" 2>/dev/null)
 	[ "${r_bytes:-0}" -gt 24 ] || { [ "${r_bytes:-0}" -gt 0 ] && grep -q poll "/proc/$1/wchan" 2>/dev/null; }
 }
 
-# or the recorder has already ended: then it has no executable
+# rec_began: true if the recorder has begun, or has already ended: then it has no executable
 rec_began() {
 	recording "$rec_pid" "$rec_cap" || [ ! -e "/proc/$rec_pid/exe" ]
 }
@@ -96,7 +96,7 @@ rec_start() {
 
 rec_stop() {
 	kill "-${1:-INT}" "$rec_pid" 2>/dev/null
-	wait "$rec_pid" 2>/dev/null # of one that is killed the shell would tell
+	wait "$rec_pid" 2>/dev/null # the shell would print a message about a killed recorder
 	rc=$?
 }
 
@@ -139,14 +139,14 @@ between() {
 	fi
 }
 
-# For recordings of the whole machine: a process that ended before its mappings were read is a loss,
-# and may be any process.
+# but_for_others: for recordings of the whole machine; sets $rc to 0 if the only loss are processes that
+# ended before their mappings were read, since these may be any processes
 # shellcheck disable=SC2154 # $err is set by tap.sh
 but_for_others() {
 	[ "$rc" -ne 1 ] || [ "$(grep '^  lost: ' "$err" | sed 's/[0-9][0-9]*/N/; s/process without/processes without/')" != '  lost: N processes without mappings: ended, or not readable' ] || rc=0
 }
 
-# every wait that was seen was recorded, filtered or lost, in count and in ns
+# balanced CAP: true if recorded, filtered and lost waits add up to those seen, in count and in ns
 balanced() {
 	"$BIN/capinfo" "$1" 2>/dev/null | perl -ne '
 		$c{$2} = $1 if /^\s+(\d+)  (\S+)(?: |$)/;
@@ -161,8 +161,8 @@ balanced() {
 		}'
 }
 
-# Time that a hypervisor gave to other machines: a thread that loses the CPU to
-# them inside a sleep finds the time over and never blocks.
+# steal_ns: prints the time that a hypervisor gave to other machines. A thread that loses the CPU to
+# them inside a sleep call never blocks if the time is over when it runs again.
 steal_ns() {
 	awk '/^cpu / { printf "%d0000000\n", $9 }' /proc/stat
 }
@@ -173,8 +173,8 @@ judged() {
 		$h{$k} += $w->{total_ns}; $h{"$w->{tid} N"} += $w->{count} if !$w->{preempted}' >"$TMP/got"
 }
 
-# One line per thread: is the recorded time between the requested and the measured time, and do
-# blocked and runnable time add up to the whole time off the CPU? The measured time includes the CPU
+# Prints one line per thread. The recorded time must lie between the requested and the measured time, and
+# blocked and runnable time must add up to the whole time off the CPU. The measured time includes the CPU
 # time of the calls, which is considerable on a slow machine.
 judge() {
 	perl -e '

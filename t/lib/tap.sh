@@ -33,7 +33,7 @@ done
 set --
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/stacktools-t.XXXXXX") || exit 1
 export LC_ALL=C.UTF-8
-export STACKTOOLS_CACHE="${STACKTOOLS_CACHE-$TMP/cache}" # what another version has kept proves nothing
+export STACKTOOLS_CACHE="${STACKTOOLS_CACHE-$TMP/cache}" # not the tables that another version has kept
 out=$TMP/out
 err=$TMP/err
 rc=0
@@ -50,7 +50,7 @@ tap_cleanup() {
 trap tap_cleanup EXIT
 trap 'exit 1' INT TERM HUP
 
-# at_exit_kill PID: a workload that must not outlive the test
+# at_exit_kill PID: kills PID, a workload, when the test ends
 at_exit_kill() {
 	tap_pids="$tap_pids $1"
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hand-made unwind tables, and a comparison with what the kernel has of them:
- * read back from the kernel, as BPF sees it, and compared row by row.
+ * Hand-made unwind tables, and a row-by-row comparison with their copies in the
+ * kernel, which are read back as BPF sees them.
  */
 #ifndef STACKTOOLS_T_UNWIND_MADE_H
 #define STACKTOOLS_T_UNWIND_MADE_H
@@ -87,7 +87,7 @@ static inline int add(struct unwindspace *s, struct made *m, struct err *e)
 	return unwindspace_add(s, &tab, &m->number, &m->seg, e);
 }
 
-/* A chunk and the rules as the kernel has them. */
+/* A chunk and the rules, read from the kernel. */
 struct sight {
 	struct unwindspace_fds fds;
 	struct unwind_rule *rules;

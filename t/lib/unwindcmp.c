@@ -77,7 +77,7 @@ static void describe(struct theirs *t)
 	ask_register(t->frame, ra, &t->ra);
 }
 
-/* What libdw knows about PC; false if nothing. */
+/* Ask libdw for the frame at PC. Returns false if it has none. */
 static bool ask(const struct comparison *c, uint64_t pc, struct theirs *ret)
 {
 	*ret = (struct theirs){ .end = pc + 1 };
@@ -111,10 +111,9 @@ static bool evaluate(
 }
 
 /*
- * By default, libdw does not count RBX on x86-64 among the callee-saved
- * registers: without a rule it reports RBX as undefined. If libdw cannot
- * evaluate RBX, it is unknown, and the rest of the row is compared all the
- * same.
+ * By default, libdw does not treat RBX as callee-saved on x86-64: without a rule
+ * it reports RBX as undefined. If the expression for RBX cannot be evaluated,
+ * RBX is unknown, and the rest of the row is still compared.
  */
 static void their_bx(const struct dwarfeval *m, const struct theirs *t, struct caller *ret)
 {
@@ -241,7 +240,7 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 	c->tell(c->arg, pc, buf);
 }
 
-/* What differs at PC on the machine of SEED; NULL if nothing does. */
+/* What differs at PC on the machine derived from SEED; NULL if nothing does. */
 static const char *difference(const struct unwind_rule *r, const struct theirs *t, uint64_t pc, uint64_t seed)
 {
 	struct dwarfeval m = { .seed = seed, .pc = pc, .pc_reg = UNWINDX86_RA };

@@ -5,9 +5,8 @@
  *
  * Nothing is compared as text or by kind. Both sides are evaluated on a machine
  * with made-up registers and memory, twice, and must give the same CFA, stack
- * pointer, frame pointer, RBX and return address. Where the table has no row,
- * libdw is queried for every byte, too. libdw is not hardened against hostile
- * files.
+ * pointer, frame pointer, RBX and return address. If the table has no row, libdw
+ * is queried for every byte, too. libdw is not hardened against hostile files.
  */
 #ifndef STACKTOOLS_T_UNWINDCMP_H
 #define STACKTOOLS_T_UNWINDCMP_H
@@ -18,7 +17,7 @@
 struct unwindcmp_totals {
 	uint64_t rows; /* compared and equal, at the boundaries of the table's and libdw's rows together */
 	uint64_t blank; /* addresses for which neither has a row */
-	uint64_t unheld; /* rows that libdw has but no rule can hold, and the table says so */
+	uint64_t unheld; /* rows that libdw has, but no rule can hold, and the table marks as unsupported */
 	uint64_t refused; /* rows that libdw fails on and that are missing or unsupported in the table */
 	uint64_t differences;
 };
