@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * capread - libFuzzer target (`make fuzz`): hostile captures.
+ * cap_reader - libFuzzer target (`make fuzz`): hostile captures.
  *
  * Random bytes never have the right checksum. So this target cuts the input
  * into blocks and adds correct headers, numbers and checksums: one byte of

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Wakes up now and then, so that a process whose wait began before its table came is seen again. */
+/* Wakes up every 2 s, so that a process whose wait began before its table was ready is recorded again. */
 static int wait_for_parent(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

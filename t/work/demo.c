@@ -136,7 +136,7 @@ static void *producer_thread(void *arg)
 	return arg;
 }
 
-/* The reader of a pipe that other threads write to now and then. */
+/* The reader of a pipe that the producer writes to. */
 static void read_log_line(void)
 {
 	char buf[64];

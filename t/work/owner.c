@@ -7,8 +7,8 @@
  *
  * 	plain	in wait_plainly() all the time
  * 	undump	the same, after prctl(PR_SET_DUMPABLE, 0)
- * 	group	the same, with a group of its own (start it as root, with UID)
- * 	caps	the same, with a permitted capability (start it likewise)
+ * 	group	the same, with its own group (start it as root, with UID)
+ * 	caps	the same, with a permitted capability (start it as root, with UID)
  * 	become	in wait_before() unchanged; as user UID in wait_undumpable(); when
  * 		dumpable again, in wait_after()
  * 	turn	becomes undumpable during wait_turned(), dumpable again during

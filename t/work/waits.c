@@ -6,9 +6,9 @@
  *
  * 	NAME TID COUNT ASKED MEASURED OFF OFF_MOST
  *
- * the number of waits; how long it had to wait at least, and how long it waited
- * by its own clock; and how long it was off the CPU in all, runnable time
- * included: its wall-clock time minus the CPU time in
+ * the number of waits; the least time that it had to wait, and the time that it
+ * waited by its own clock; and its whole time off the CPU, including runnable
+ * time: its wall-clock time minus the CPU time in
  * /proc/PID/task/TID/schedstat, OFF since it first ran in this file, OFF_MOST
  * since it was created. Times are nanoseconds.
  */
@@ -215,7 +215,7 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-/* Wait until the thread of S blocks: a thread kept from the CPU would find the byte there, and not wait. */
+/* Wait until the thread of S blocks: if it got no CPU time before the byte is written, it would not wait. */
 static void until_blocked(const struct self *s)
 {
 	char path[64], text[256], *state;
