@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * attach OBJECT - load and attach every program of a BPF object, say so, and
- * stay until a signal ends it.
+ * attach OBJECT - loads and attaches every program of a BPF object, prints
+ * "attached", and waits until a signal ends it.
  */
 #include <bpf/libbpf.h>
 #include <signal.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * compile - the cost of compiling unwind tables, and of asking libdw for the
- * same rows.
+ * compile - the cost of compiling unwind tables, and of reading the same rows
+ * with libdw.
  *
- *	compile FILE N		compile it N times: from open to sealed table
- *	compile --libdw FILE	ask libdw for the CFA, rbp and the return address of each row of the table
- *	compile --all <LIST	every file of the list once; CPU time and memory of all
+ *	compile FILE N		compiles it N times, from open to sealed table; prints the best time
+ *	compile --libdw FILE	reads the CFA, rbp and the return address of each row of the table with libdw
+ *	compile --all <LIST	compiles every file of the list once; prints sums of rows, size and CPU time
  */
 #include "unwind/compile.h"
 
@@ -27,7 +27,7 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* The table of PATH into *RET, to be freed; false for a file that has none. */
+/* Set *RET to the table of PATH; release it with free(3). Returns false for a file without a table. */
 static bool table_of(const char *path, uint8_t **ret, size_t *len)
 {
 	struct elffile *f = NULL;
@@ -89,7 +89,7 @@ static int all(void)
 	return s.files == 0;
 }
 
-/* What a caller needs of the row at PC. */
+/* Read what a walk needs of the row at PC. Returns false if libdw has no row. */
 static bool ask(Dwarf_CFI *cfi, uint64_t pc)
 {
 	Dwarf_Frame *frame;
@@ -109,7 +109,7 @@ static bool ask(Dwarf_CFI *cfi, uint64_t pc)
 	return true;
 }
 
-/* The addresses come from the table, whose making is not counted. */
+/* The addresses come from the table. The time to compile it is not measured. */
 static int libdw(const char *path)
 {
 	struct unwindtab t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// condvar - main and two threads of a C++ program without frame pointers wait
-// for condition variables, each for 20 ms, again and again.
+// condvar - a C++ program without frame pointers whose main thread and two other
+// threads repeatedly wait for a condition variable, 20 ms each time.
 #include <chrono>
 #include <condition_variable>
 #include <functional>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The least that a program at sched_switch can cost: the floor of scripts/bench.d/switch-cost. */
+/* An empty program at sched_switch: the lowest possible cost, for scripts/bench.d/switch-cost. */
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=sh disable=SC2034 # the rows use what is set here
-# What the rows of scripts/bench.d share; sourced in the project's folder.
+# shellcheck shell=sh disable=SC2034 # the rows use these variables
+# Functions for the rows of scripts/bench.d, which source this in the project's folder.
 #
-#   $BIN $OBJ        where the binaries are
+#   $BIN $OBJ        the folders of the binaries
 #   $TMP             a folder that is removed at the end
-#   at_end PID       a process that must not outlive the row
-#   need_root NAME   ends the row with a message for anybody else
-#   quick A B        A with QUICK=1, else B
-#   programs         the BPF programs at sched_switch: id, ns of all runs, runs
-#   stop PID         SIGINT until it has ended
+#   at_end PID       kills PID when the row ends
+#   need_root NAME   ends the row with a message unless it runs as root
+#   quick A B        prints A with QUICK=1, else B
+#   programs         prints the BPF programs at sched_switch: ID, ns of all runs, number of runs
+#   stop PID         sends SIGINT until PID has ended
 
 BIN=${STACKTOOLS_BIN:-$PWD/bin}
 OBJ=${STACKTOOLS_OBJ:-$PWD/obj}
@@ -41,7 +41,7 @@ quick() {
 	if [ -n "${QUICK:-}" ]; then echo "$1"; else echo "$2"; fi
 }
 
-# bpftool prints nothing when a program goes while it lists them: again
+# retries: bpftool prints nothing if a program is removed while it lists them
 programs() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		bpftool -j prog show 2>/dev/null | perl -MJSON::PP -0777 -e '
@@ -54,7 +54,7 @@ programs() {
 	echo "bpftool cannot list the programs" >&2
 }
 
-# a signal that comes while a tool is not in its sleep may be lost: again
+# repeats the signal: a tool may miss one that arrives while it does not sleep
 stop() {
 	while kill -INT "$1" 2>/dev/null; do
 		sleep 0.1

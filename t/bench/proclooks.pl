@@ -1,12 +1,12 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# proclooks - the plain way to look at threads, to compare with: their files in
-# /proc, opened once, are read HZ times a second for SECONDS, all of them each time.
+# proclooks - a plain sampler of threads, as a baseline: opens the files of all threads in
+# /proc once and reads all of them HZ times a second for SECONDS.
 #
 #   proclooks [-f FILE,FILE...] HZ SECONDS [PID...]    without a PID: every other process
 #
-# Prints the CPU time of a look in us, how many looks there were, and how many
-# threads at the first. What may not be read is left out.
+# Prints the CPU time per sample in us, the number of samples, and the number of threads at
+# the first one. Unreadable files are skipped.
 use strict;
 use warnings;
 use Getopt::Std;
@@ -31,7 +31,7 @@ for my $task (map { glob "/proc/$_/task/*" } @pids) {
 		push @fds, fileno $f;
 	}
 }
-die "proclooks: nothing to look at\n" unless @fds;
+die "proclooks: no readable files\n" unless @fds;
 
 my ($start, $cpu, $looks) = (clock_gettime(CLOCK_MONOTONIC), clock_gettime(CLOCK_PROCESS_CPUTIME_ID), 0);
 while (clock_gettime(CLOCK_MONOTONIC) < $start + $seconds) {

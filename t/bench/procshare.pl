@@ -1,30 +1,30 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# procshare - how much of the waits of an exact capture another one has that was
-# recorded at the same time by looks.
+# procshare - the share of the waits in an exact capture that a sampled capture of the same
+# time has.
 #
-#   procshare BIN EXACT LOOKS THERE [PID...]    processes that are left out
+#   procshare BIN EXACT SAMPLED THERE [PID...]    ignores the processes PID
 #
-# THERE has a line /proc/PID/task/TID for each thread that was there all the time: its
-# waits are taken by the second of each recording, since they do not begin at the same
-# moment. Waits of all others are taken as they are.
+# THERE has a line /proc/PID/task/TID for each thread that existed all the time. Its waits are
+# divided by the duration of their own capture, since the captures do not begin at the same
+# moment. Waits of all other threads are divided by the duration of the exact capture.
 #
-# Prints shares of the exact capture's time, in per cent: what is there for the same
-# thread; the same in the same system call, of all but time for want of a CPU; and the
-# sum for all threads, which exceeds 100 where too much was estimated; then how many
-# waits the exact one has lost.
+# Prints percentages of the exact capture's time: the time that the sampled capture has for
+# the same thread; the same for the same thread and system call, without runnable time; and
+# the sum for all threads, which exceeds 100 if the sampled capture overestimates; then the
+# number of waits that the exact capture has lost.
 use strict;
 use warnings;
 use JSON::PP;
 
-@ARGV >= 4 or die "usage: procshare BIN EXACT LOOKS THERE [PID...]\n";
+@ARGV >= 4 or die "usage: procshare BIN EXACT SAMPLED THERE [PID...]\n";
 my ($bin, $exact_file, $looks_file, $there) = splice @ARGV, 0, 4;
 my %out = map { $_ => 1 } @ARGV;
 open my $list, '<', $there or die "procshare: $there: $!\n";
 my %stays = map { m{^/proc/(\d+)/task/(\d+)$} ? ("$1/$2" => 1) : () } <$list>;
 my $exact_ns;
 
-# Every kernel stack of a wait in a system call has its function, or its name in brackets.
+# The system call of a wait: its kernel stack has the call's function, or its name in brackets.
 sub call_of {
 	my ($wait) = @_;
 	for (map { $_->{symbol} // '' } @{$wait->{kernel_stack} || []}) {
@@ -33,7 +33,7 @@ sub call_of {
 	return '';
 }
 
-# By thread; and by thread and call.
+# Returns the time off the CPU by thread, and the blocked time by thread and system call.
 sub waits_of {
 	my ($file) = @_;
 	my ($ns, %thread, %call);
@@ -56,7 +56,7 @@ sub sum { my $n = 0; $n += $_ for @_; return $n }
 
 sub shared {
 	my ($exact, $looks) = @_;
-	my $all = sum(values %$exact) or die "procshare: nothing waited\n";
+	my $all = sum(values %$exact) or die "procshare: no waits in the exact capture\n";
 	return 100 * sum(map { my ($e, $l) = ($exact->{$_}, $looks->{$_} // 0); $e < $l ? $e : $l } keys %$exact) / $all;
 }
 

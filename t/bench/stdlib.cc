@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One of four units of a program of the standard library's templates, with its inlined calls.
+// One of four units of a program that uses templates of the standard library, for their inlined calls.
 #include <algorithm>
 #include <chrono>
 #include <deque>

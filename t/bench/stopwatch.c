@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stopwatch COMMAND... - "START STOP" in ms: from the launch of COMMAND until a
- * BPF program of its own at sched_switch has run, by the kernel's run_cnt, and from SIGINT
- * until COMMAND has ended. Programs that were there before do not count.
+ * stopwatch COMMAND... - prints "START STOP" in ms: the time from the launch of
+ * COMMAND until one of its BPF programs at sched_switch has run, by the kernel's
+ * run_cnt, and the time from SIGINT until COMMAND has ended. Ignores programs
+ * that were loaded before.
  */
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -21,7 +22,7 @@ static double now_ms(void)
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-/* The newest program's id; program ids only grow. */
+/* The ID of the newest program; IDs of programs only grow. */
 static __u32 newest(void)
 {
 	__u32 id = 0, next;
@@ -31,13 +32,13 @@ static __u32 newest(void)
 	return id;
 }
 
-/* One that watches switches, by the names that the tools give theirs; a tool's iterators run before. */
+/* Is NAME that of a tool's program at sched_switch? A tool's iterators run earlier, and are ignored. */
 static int of_switches(const char *name)
 {
 	return strstr(name, "sche") || strstr(name, "switch");
 }
 
-/* Has a program at sched_switch with an id above LAST run? */
+/* Has a program at sched_switch with an ID above LAST run? */
 static int has_run(__u32 last)
 {
 	__u32 id = last, next;
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
 	if (waitpid(pid, NULL, WNOHANG) == pid)
 		return 1; /* it ended by itself */
 	t2 = now_ms();
-	/* one that comes while a program is not in its sleep may be lost: again, until it has ended */
+	/* COMMAND may miss a signal that arrives while it does not sleep: repeat it until it has ended */
 	for (int i = 0; i < 100; i++) {
 		kill(pid, SIGINT);
 		for (int j = 0; j < 200; j++) {

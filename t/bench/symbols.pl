@@ -1,16 +1,19 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# symbols - what an address costs, with inlined calls and lines: symbolize, llvm-symbolizer, addr2line
+# symbols - the cost of an address with inlined calls and lines: symbolize, llvm-symbolizer, addr2line
 #
 #   symbols [-g DEBUG] [-d DIR] [-n RUNS] [-a MAX] [-r REFERENCE] NAME FILE DISTINCT TOTAL
 #
-# CPU time (user and system, children too), the least of RUNS, less that of one address of
-# the same file, by TOTAL; memory is the most of one process. DEBUG is the debug file that the
-# peers are given, DIR symbolize's --debug-dir. Addr2line is left out above MAX addresses.
-# REFERENCE is "BLAZESYM/LLVM/ADDR2LINE" in us an address as measured together on one
-# machine, 0 = not measured: half of blazesym's is asked, and it is scaled
-# by how fast the other two are in this run.
-# STACKTOOLS_BIN and STACKTOOLS_OBJ say what is measured.
+# The cost is the CPU time (user and system, with children), minus that of one address of the
+# same file, divided by TOTAL. Both times are the lowest of RUNS runs (symbolize: 2 * RUNS).
+# Memory is the maximum of one process. DEBUG is the debug file for the other two tools, DIR is
+# symbolize's --debug-dir. addr2line is skipped if TOTAL is above MAX.
+#
+# REFERENCE is "BLAZESYM/LLVM/ADDR2LINE" in us per address, measured together on one machine;
+# 0 = not measured. The target is half of blazesym's cost. It is also printed scaled by the cost
+# of each of the other two in this run, relative to the reference.
+#
+# STACKTOOLS_BIN and STACKTOOLS_OBJ choose the build to measure.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -27,7 +30,7 @@ my $theirs = $o{g} // $file;
 my $WAIT4 = 61;	# x86_64
 $ENV{DEBUGINFOD_URLS} = '';
 
-# ms of CPU, MB
+# Returns the CPU time in ms and the maximum memory in MB.
 sub once {
 	my ($command) = @_;
 	my $pid = fork() // die "symbols: fork: $!\n";
@@ -73,7 +76,7 @@ for my $who (qw(symbolize llvm addr2line)) {
 exit 0 if !$o{r};
 my ($blaze, $llvm_then, $addr2line_then) = split m{/}, $o{r};
 my $verdict = sub { return $us{symbolize} <= $_[0] ? 'ok' : 'MISSED' };
-printf "%s, %d of %d: asked is half of blazesym's %.2f us: %.2f %s", $name, $total, $distinct, $blaze, $blaze / 2, $verdict->($blaze / 2);
+printf "%s, %d of %d: the target is half of blazesym's %.2f us: %.2f %s", $name, $total, $distinct, $blaze, $blaze / 2, $verdict->($blaze / 2);
 for ([ 'llvm', $llvm_then ], [ 'addr2line', $addr2line_then ]) {
 	my ($who, $then) = @$_;
 	next if !$then || !$us{$who};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwindload ROWS [FILE...] - fill the memory of unwind tables with ROWS rows:
- * those of the ELF files, one after the other until there are enough, or else
- * of tables made by hand, as dense as a machine's files: one row for each 58
- * bytes of text, 300 rules a table, tables of 1 to 500 segments.
+ * unwindload ROWS [FILE...] - fills the memory of unwind tables with ROWS rows.
+ * Adds the tables of the ELF files in order until there are enough rows, or,
+ * without files, hand-made tables as dense as those of real files: one row for
+ * each 58 bytes of text, 300 rules a table, 1 to 500 segments a table.
  *
- * Prints: rows, tables, bytes that the kernel holds, bytes used of the chunks,
- * ms to open, ms to add everything with a commit after each table, the most
- * of these in ms.
+ * Prints: rows, tables, bytes that the kernel holds, bytes used of the chunks, ms
+ * to open, ms to add all tables with a commit after each, and ms for the slowest
+ * table.
  */
 #include "../lib/unwind-made.h"
 #include "unwind/compile.h"
@@ -53,7 +53,7 @@ static int put(struct load *l, const struct unwindtab *tab)
 	return rc;
 }
 
-/* A file that has no table is passed over. */
+/* A file without a table is skipped. */
 static int put_file(struct load *l, const char *path)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
@@ -70,7 +70,7 @@ static int put_file(struct load *l, const char *path)
 	return put(l, &tab);
 }
 
-/* Of 1 to 500 segments, small ones often, and no more than LEFT rows take. */
+/* Add a table of 1 to 500 segments, mostly small, but with no more segments than LEFT rows need. */
 static int put_made(struct load *l, uint64_t left)
 {
 	uint32_t n_segs = 1 + pick(1 + pick(500));
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 		return 64;
 	rc = unwindspace_open(&opts, &l.s, &l.e);
 	l.open_ms = now_ms() - l.open_ms;
-	/* the first chunks are made meanwhile, as while a program is loaded */
+	/* a thread makes the first chunks in the meantime, as while a recorder loads its BPF programs */
 	usleep(20000);
 	if (rc == 0)
 		rc = fill(&l, want, argv + 2, argc - 2);
