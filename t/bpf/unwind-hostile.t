@@ -79,7 +79,7 @@ is "$(awk '$6 >= "ffff800000000000"' "$TMP/all")" "" "no user stack has a kernel
 
 verdicts loops >"$TMP/loops"
 is "$(grep -c . "$TMP/loops") $(grep -c ' complete ' "$TMP/loops")" "6 0" "crafted frames: none of the six stacks is complete"
-is "$(grep -E '^loop-(self|two|down) ' "$TMP/loops" | sed 's/^[^ ]* //' | sort -u)" "stopped loop" "crafted frames: the walk stops with the reason loop at a frame that is its own caller"
+is "$(grep -E '^loop-(self|two|down) ' "$TMP/loops" | sed 's/^[^ ]* //' | sort -u)" "stopped loop" "crafted frames: a loop or a step backwards ends the walk with the reason loop"
 is "$(sed -n 's/^endless //p' "$TMP/loops")" "truncated truncated" "crafted frames: endless return addresses are truncated at the depth"
 diag <"$TMP/loops"
 is "$(awk '$5 > 127' "$TMP/all")" "" "no stack has more than 127 frames"

@@ -21,7 +21,7 @@
 #
 # To compare a capture with what the program "waits" reported in $TMP/said:
 #   steal_ns                 time that a hypervisor has given to other machines
-#   judged CAP               reads the capture; $stolen is the time stolen meanwhile
+#   judged CAP               reads the capture; $stolen is the time stolen during the recording
 #   judge WHAT               checks the recorded times or counts; WHAT = asked, measured, off or count
 
 # Perl that opens a perf event for all of CPU 0 that counts nothing (PERF_COUNT_SW_DUMMY): status 0,
@@ -52,7 +52,7 @@ can_record() { # MODE
 
 need_bpf() { # [MODE]
 	[ "$(id -u)" -eq 0 ] || skip_all "recording needs root"
-	can_record "${1:-btf}" || skip_all "no recording here: $(head -n 1 "$TMP/probe.log")"
+	can_record "${1:-btf}" || skip_all "recording does not work here: $(head -n 1 "$TMP/probe.log")"
 }
 
 rec() {
@@ -139,7 +139,7 @@ between() {
 	fi
 }
 
-# but_for_others: for recordings of the whole machine; sets $rc to 0 if the only loss are processes that
+# but_for_others: for recordings of the whole machine; sets $rc to 0 if the only loss is processes that
 # ended before their mappings were read, since these may be any processes
 # shellcheck disable=SC2154 # $err is set by tap.sh
 but_for_others() {
