@@ -92,10 +92,10 @@ is "$(waits "$TMP/nr.cap" '$n++ if $w->{preempted}')" 0 "without --preempted no 
 ok "without --preempted the time of preempted waits is counted" test "$(counter "$TMP/nr.cap" filtered.preempted_ns)" -ge 1000000000
 
 # -a, and kernel threads
-rec "$TMP/a.cap" -a -d 1
+own_rec "$TMP/a.cap" -a -d 1
 ok "-a records other processes" test "$(waits "$TMP/a.cap" '$n++ if $w->{pid} == '"$other")" -ge 1
 is "$(waits "$TMP/a.cap" '$n++ if $w->{kthread}')" 0 "-a records no kernel threads"
-is "$(waits "$TMP/a.cap" '$n++ if $w->{comm} eq "offcpu-record" && $w->{exe} eq "'"$BIN/offcpu-record"'"')" 0 \
+is "$(waits "$TMP/a.cap" '$n++ if $w->{comm} eq "offcpu-record" && $w->{exe} eq "'"$TMP/own/offcpu-record"'"')" 0 \
 	"the recorder does not record itself"
 rec "$TMP/ak.cap" -a --kthreads -d 1
 ok "--kthreads records kernel threads" test "$(waits "$TMP/ak.cap" '$n++ if $w->{kthread}')" -ge 5

@@ -125,7 +125,7 @@ at_exit_kill "$named"
 for mode in btf raw; do
 	rec "$TMP/p.$mode" --mode $mode -d 0.5 -p "$chain"
 	rec "$TMP/t.$mode" --mode $mode -d 0.5 -t "$tid" -p "$named"
-	rec "$TMP/a.$mode" --mode $mode -d 0.5 -a --kthreads
+	own_rec "$TMP/a.$mode" --mode $mode -d 0.5 -a --kthreads
 	waits "$TMP/p.$mode" 'push @o, "$w->{tid} $w->{comm} $w->{process_comm} $w->{state} $w->{initial}$w->{open} $w->{count}"' |
 		sort >"$TMP/p.$mode.txt"
 	waits "$TMP/t.$mode" 'push @o, "$w->{tid} $w->{comm} $w->{state}"' | sort >"$TMP/t.$mode.txt"
@@ -146,7 +146,7 @@ is "$(waits "$TMP/a.raw" '$h{initial} ||= $w->{initial}, $h{open} ||= $w->{open}
 	grep -c ' 1$')" 2 "-a --kthreads: kthreadd waits since before the recording, and still at its end"
 is "$(waits "$TMP/a.raw" '$n++ if $w->{kthread} && ($w->{user_stack_error} // "") !~ /kernel-thread|not-seen/')" 0 \
 	"-a --kthreads: kernel threads have no user stack, with the reason"
-is "$(waits "$TMP/a.raw" '$n++ if $w->{comm} eq "offcpu-record" && $w->{exe} eq "'"$BIN/offcpu-record"'"')" 0 \
+is "$(waits "$TMP/a.raw" '$n++ if $w->{comm} eq "offcpu-record" && $w->{exe} eq "'"$TMP/own/offcpu-record"'"')" 0 \
 	"-a: the recorder does not record itself"
 rec "$TMP/na.cap" --mode raw -d 0.5 -a
 is "$(waits "$TMP/na.cap" '$n++ if $w->{kthread}')" 0 "-a without --kthreads does not record kernel threads"

@@ -61,6 +61,15 @@ rec() {
 	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$cap" "$@" 7>&-
 }
 
+# own_rec CAP OPTION...: rec by a copy of the recorder, $TMP/own/offcpu-record, which no other test runs
+own_rec() {
+	mkdir -p "$TMP/own" && cp "$BIN/offcpu-record" "$TMP/own" || return
+	real_bin=$BIN
+	BIN=$TMP/own
+	rec "$@"
+	BIN=$real_bin
+}
+
 until_true() {
 	u_left=600
 	until "$@"; do
