@@ -329,6 +329,12 @@ void probe_finish(struct probe_run *run, struct probe_result *results)
 
 	if (!run)
 		return;
+	if (!results) {
+		worker_stop(run->worker, 0, NULL);
+		worker_free(run->worker);
+		free(run);
+		return;
+	}
 	follow(run, results);
 	while (run->done < run->job.n) {
 		if (!run->job.go_on) {

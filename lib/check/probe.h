@@ -69,7 +69,10 @@ int probe_start_job(const struct probe_job *job, struct probe_run **ret, struct 
  */
 int probe_start(const probe_fn *list, size_t n, unsigned int limit_ms, struct probe_run **ret, struct err *e);
 
-/* Wait until all have ended or reached their limits, fill N results, free RUN. RUN NULL: does nothing. */
+/*
+ * Wait until all have ended or reached their limits, fill N results, free RUN.
+ * RESULTS NULL: end the child without waiting for it. RUN NULL: does nothing.
+ */
 void probe_finish(struct probe_run *run, struct probe_result *results);
 
 #endif

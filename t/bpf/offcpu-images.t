@@ -120,16 +120,17 @@ is "$rc" 0 "1,000 threads are recorded"
 is "$(waits "$TMP/k.cap" '$h{$w->{tid}} = 1 if abs($w->{total_ns} - $c{duration_ns}) < $c{duration_ns} / 100' | wc -l)" 1001 \
 	"1,000 threads: each waits for the whole recording, to 1 %"
 
+# has_blocks CAP: true if CAP is longer than its header
+has_blocks() {
+	[ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt 24 ]
+}
+
 # the same PID twice, in a new PID namespace
 if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	cat >"$TMP/reuse.sh" <<-'SH'
 		"$BIN/offcpu-record" --force -o "$TMP/r.cap" -a 2>"$TMP/reuse.err" &
 		rec=$!
-		. "$TOP/t/lib/record.sh"
-		# no process of the namespace may end while the recording begins: its mappings would be lost
-		sleep() { read -rt "$1" <>"$TMP/never"; }
-		until_true recording $rec "$TMP/r.cap"
-		unset -f sleep
+		read -r _ <"$TMP/go"
 		echo 299 >/proc/sys/kernel/ns_last_pid
 		sleep 0.3 &
 		echo "first $!"
@@ -143,8 +144,13 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 		echo "status $?"
 		grep 'lost: [0-9]' "$TMP/reuse.err"
 	SH
-	mkfifo "$TMP/never"
-	timeout 30 unshare --pid --fork --mount-proc bash "$TMP/reuse.sh" >"$TMP/reuse" 2>&1
+	mkfifo "$TMP/go"
+	timeout 30 unshare --pid --fork --mount-proc sh "$TMP/reuse.sh" >"$TMP/reuse" 2>&1 &
+	reuse=$!
+	# waits outside: a process that ends while the recording begins is one whose mappings are lost
+	until_true has_blocks "$TMP/r.cap"
+	echo >"$TMP/go"
+	wait $reuse
 	is "$(tr '\n' ' ' <"$TMP/reuse")" "first 300 second 300 status 0 " "a PID is used twice during the recording"
 	is "$(waits "$TMP/r.cap" '$h{$w->{process}} = $w->{process_comm} if $w->{pid} == 300 && $w->{total_ns} > 2e8' | awk '{ print $2 }' | sort | tr '\n' ' ')" \
 		"perl sleep " "a PID used twice: the capture has two processes"

@@ -154,6 +154,19 @@ static void test_job(struct tap *t)
 		"if entering fails, every attempt has that error");
 }
 
+/* The limit of an hour shows that nothing waits for the probe. */
+static void test_no_results(struct tap *t)
+{
+	const probe_fn list[] = { sleep_on };
+	struct probe_run *run = NULL;
+
+	fflush(stdout);
+	tap_ok(t, probe_start(list, 1, 3600000, &run, NULL) == 0, "a probe that never ends starts");
+	probe_finish(run, NULL);
+	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD,
+		"without memory for results the child is ended, not waited for");
+}
+
 static void test_real(struct tap *t)
 {
 	static const probe_fn list[] = { probe_stack_map, probe_take_stack, probe_process_events };
@@ -215,6 +228,7 @@ int main(void)
 
 	test_child(&t);
 	test_limit(&t);
+	test_no_results(&t);
 	test_job(&t);
 	test_real(&t);
 	test_seccomp(&t);
