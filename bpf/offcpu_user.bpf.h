@@ -64,7 +64,7 @@ int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 /*
  * The current process gets a new address for a mapping, which may hold another
  * library than before. Reported once, until user space is about to read the
- * mappings; reading them waits for the lock that is held here.
+ * mappings; before Linux 6.17, reading them waits for the lock that is held here.
  */
 EVENT("vm_unmapped_area")
 int tables_map(void *ctx)
@@ -80,8 +80,10 @@ int tables_map(void *ctx)
 	ev.start_boot_ns = proc->start_boot_ns;
 	ev.exec_id = proc->exec_id;
 	ev.time_ns = bpf_ktime_get_ns();
-	if (!bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP))
-		proc->mapping = 1;
+	/* before the report: user space clears it, and can run before the next line does */
+	proc->mapping = 1;
+	if (bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP))
+		proc->mapping = 0;
 	return 0;
 }
 

@@ -583,8 +583,9 @@ static void note_map(
 		return;
 	if (process_maps_changes(im->maps, &m)) {
 		/*
-		 * it dates from the first mapping that BPF reported; else from
-		 * this scan, because BPF has walked by the old one until now
+		 * it dates from the first mapping that BPF reported, or from the
+		 * last scan after that; else from this scan, because BPF has
+		 * walked by the old one until now
 		 */
 		if (t->identity)
 			m.from_ns = MAX(m.from_ns, im->mapped_ns ? im->mapped_ns : im->scan_ns);
@@ -639,6 +640,8 @@ static int check_identity(struct process_table *t, struct image *im, struct err 
 	return 0;
 }
 
+#define SETTLE_NS UINT64_C(200000000) /* how long a reported mapping may still be incomplete */
+
 /* Scan image IMAGE. New mappings date from FROM_NS. */
 static int scan_from(
 	struct process_table *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
@@ -666,7 +669,8 @@ static int scan_from(
 		rc = procmaps_each_of(fd, pid, scan_map, &s, e);
 	}
 	im = &t->images.images[image];
-	im->mapped_ns = 0;
+	if (now_ns > im->mapped_ns + SETTLE_NS)
+		im->mapped_ns = 0;
 	if (rc == -ESRCH && t->identity) {
 		im->gone = true;
 		im->end_ns = MIN(im->end_ns, now_ns);
@@ -713,7 +717,7 @@ void process_table_mapping(struct process_table *t, const struct offcpu_ev_image
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 
-	if (im && is_reported(im, ev) && !im->mapped_ns)
+	if (im && is_reported(im, ev) && ev->time_ns > im->mapped_ns + SETTLE_NS)
 		im->mapped_ns = ev->time_ns;
 }
 

@@ -94,7 +94,7 @@ struct image {
 	bool claimed; /* the key of a wait gave it its identity (start_boot_ns, exec_id) */
 	bool reported; /* its identity is known from another source: imagetab_set_start() */
 	bool stale; /* its mappings must be read again: process_table_stale() */
-	uint64_t mapped_ns; /* when it first mapped something after its last scan; 0 = not known to have */
+	uint64_t mapped_ns; /* when it mapped something that a scan may not have seen whole; 0 = never */
 	uint64_t due_ns; /* a stale image is not read before this time */
 	bool gone; /* its mappings can no longer be read: it ended or called exec */
 	bool over; /* ended, and all its waits are reported: imagetab_forget() removes it */

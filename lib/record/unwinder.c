@@ -238,6 +238,9 @@ static bool mapblock_wanted(const struct mapblocks *m, const struct mapblock *b)
 #define RESCAN_SHARE 1
 #define RESCAN_MIN_NS 100000
 #define RESCAN_MAX_NS UINT64_C(100000000) /* longest delay without events, while nothing new is found */
+#define SETTLE_NS UINT64_C(200000000) /* how long a reported mapping may still be incomplete */
+#define SETTLE_MIN_NS 1000000 /* first delay in that time */
+#define SETTLE_SHARE 3 /* each next delay, in multiples of the time since the report or the last read */
 #define ROOM_NS UINT64_C(2000000000) /* when mappings that found no memory are read again */
 #define IMAGES_NS 1000000 /* how long images are read before other work is done */
 
@@ -253,6 +256,7 @@ struct proc {
 	uint64_t cut; /* its mappings that were counted as cut */
 	bool ended; /* possibly: the leader has exited */
 	uint64_t scanned_ns;
+	uint64_t mapped_ns; /* when BPF reported that it maps something, first in SETTLE_NS; 0 = never */
 	struct mapblock *block; /* a forked child shares its parent's until it makes its own; NULL = none */
 	uint64_t due_ns; /* not read again before this time */
 };
@@ -425,9 +429,9 @@ static void hear_again(struct unwinder *u, const struct proc *p)
  */
 static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
-	uint64_t began = now_ns(), waited = began - p->scanned_ns, took, cut;
+	uint64_t began = now_ns(), waited = began - MAX(p->scanned_ns, p->mapped_ns), took, cut;
+	bool settling = u->followed && p->mapped_ns && began - p->mapped_ns < SETTLE_NS, idle = false;
 	struct mapblock *b;
-	bool idle = false;
 
 	p->dirty = false;
 	if (u->followed)
@@ -450,11 +454,18 @@ static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 		p->ended = u->any_ended = true;
 	}
 	count_cut(u, p, cut);
+	/*
+	 * BPF reports the first mapping of a library, before it exists. The kernel maps the others inside
+	 * it without a report, and from Linux 6.17 on reading the mappings does not wait for it.
+	 */
+	if (settling && b)
+		p->dirty = u->any_dirty = true;
 	took = now_ns() - began;
 	p->due_ns = began + took +
-		    (p->no_room    ? ROOM_NS
-			    : idle ? MIN(waited, RESCAN_MAX_NS)
-				   : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
+		    (p->no_room        ? ROOM_NS
+			    : settling ? MIN(MAX(SETTLE_SHARE * waited, SETTLE_MIN_NS), RESCAN_MAX_NS)
+			    : idle     ? MIN(waited, RESCAN_MAX_NS)
+				       : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
 	return b != NULL;
 }
 
@@ -502,8 +513,11 @@ void unwinder_stale(struct unwinder *u, const struct offcpu_ev_image *ev)
 {
 	struct proc *p = find_proc(u, ev->tgid);
 
-	if (p && is_image(p, ev->start_boot_ns, ev->exec_id))
-		p->dirty = u->any_dirty = true;
+	if (!p || !is_image(p, ev->start_boot_ns, ev->exec_id))
+		return;
+	p->dirty = u->any_dirty = true;
+	if (ev->type == OFFCPU_EV_MAPPING && ev->time_ns > p->mapped_ns + SETTLE_NS)
+		p->mapped_ns = ev->time_ns;
 }
 
 static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
@@ -657,6 +671,8 @@ static void rescan(struct unwinder *u)
 		}
 		if (scan(u, p, true))
 			publish(u, p);
+		if (p->dirty)
+			u->due_ns = MIN(u->due_ns, p->due_ns);
 	}
 }
 

@@ -5,7 +5,12 @@
 #include "capture/reader.h"
 #include "record/processes.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
 
@@ -349,6 +354,66 @@ static void without_events(struct tap *t)
 	cap_reader_free(read_back(&x));
 }
 
+/* The path of what image EV had mapped at ADDR at that time; "" = unknown. */
+static const char *path_at(struct table *x, const struct offcpu_ev_image *ev, const void *addr, uint64_t at)
+{
+	const struct past_maps_when when = {
+		.tgid = ev->tgid, .exec_id = ev->exec_id, .start_boot_ns = ev->start_boot_ns, .time_ns = at
+	};
+	static char path[PATH_MAX];
+	struct past_maps past;
+	struct procmap m;
+	uint64_t made;
+
+	process_table_past(x->tab, &past);
+	path[0] = '\0';
+	if (past_maps_find(&past, &when, (uint64_t)(uintptr_t)addr, &m, &made) == PAST_MAPS_MAPPED)
+		snprintf(path, sizeof(path), "%s", m.path);
+	return path;
+}
+
+/*
+ * A library in place of another one: BPF reports it before it is there, and its
+ * code is mapped inside the first mapping without another report.
+ */
+static void mapped_in_steps(struct tap *t)
+{
+	const struct offcpu_ev_image image = {
+		.type = OFFCPU_EV_IMAGE, .tgid = (uint32_t)getpid(), .start_boot_ns = 77, .exec_id = 1
+	};
+	struct offcpu_ev_image now = image, report = image;
+	char old[PATH_MAX], new[PATH_MAX];
+	int old_fd = open(realpath("/proc/self/exe", old), O_RDONLY | O_CLOEXEC),
+	    new_fd = open(realpath("/bin/sh", new), O_RDONLY | O_CLOEXEC);
+	void *addr = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, old_fd, 0);
+	uint64_t before, between;
+	struct table x;
+
+	open_table(t, &x, true, false);
+	process_table_without_events(x.tab, who_now, &now);
+	process_table_image_seen(x.tab, &image);
+	process_table_freshen(x.tab, SECOND);
+	before = now_ns();
+	munmap(addr, 4096);
+	report.type = OFFCPU_EV_MAPPING;
+	report.time_ns = now_ns();
+	process_table_mapping(x.tab, &report);
+	process_table_stale(x.tab, &image, true);
+	process_table_freshen(x.tab, SECOND);
+	between = now_ns();
+	tap_ok(t, mmap(addr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, new_fd, 0) == addr,
+		"a file is mapped at the address of another one");
+	process_table_stale(x.tab, &image, true);
+	process_table_freshen(x.tab, SECOND);
+	tap_eq_str(t, path_at(&x, &image, addr, before), old, "before the report it is the old file");
+	tap_eq_str(t, path_at(&x, &image, addr, between), new,
+		"the new file dates from the last scan that did not see it, not from the first one that did");
+	munmap(addr, 4096);
+	close(old_fd);
+	close(new_fd);
+	cap_reader_free(read_back(&x));
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -361,5 +426,6 @@ int main(void)
 	strangers(&t);
 	at_a_time(&t);
 	without_events(&t);
+	mapped_in_steps(&t);
 	return tap_done(&t);
 }
