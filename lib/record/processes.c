@@ -640,8 +640,6 @@ static int check_identity(struct process_table *t, struct image *im, struct err 
 	return 0;
 }
 
-#define SETTLE_NS UINT64_C(200000000) /* how long a reported mapping may still be incomplete */
-
 /* Scan image IMAGE. New mappings date from FROM_NS. */
 static int scan_from(
 	struct process_table *t, uint32_t image, uint64_t from_ns, uint64_t now_ns, struct err *e)
@@ -669,7 +667,7 @@ static int scan_from(
 		rc = procmaps_each_of(fd, pid, scan_map, &s, e);
 	}
 	im = &t->images.images[image];
-	if (now_ns > im->mapped_ns + SETTLE_NS)
+	if (now_ns > im->mapped_ns + IMAGE_SETTLE_NS)
 		im->mapped_ns = 0;
 	if (rc == -ESRCH && t->identity) {
 		im->gone = true;
@@ -717,7 +715,7 @@ void process_table_mapping(struct process_table *t, const struct offcpu_ev_image
 {
 	struct image *im = imagetab_newest(&t->images, ev->tgid);
 
-	if (im && is_reported(im, ev) && ev->time_ns > im->mapped_ns + SETTLE_NS)
+	if (im && is_reported(im, ev) && ev->time_ns > im->mapped_ns + IMAGE_SETTLE_NS)
 		im->mapped_ns = ev->time_ns;
 }
 

@@ -85,6 +85,9 @@ void process_maps_drop(struct process_maps *m); /* drops a reference; NULL is fi
  * imagetab_add().
  */
 
+/* How long a mapping that BPF reported may still be incomplete when the mappings are read. */
+#define IMAGE_SETTLE_NS UINT64_C(200000000)
+
 struct image {
 	uint32_t tgid, ns_tgid;
 	uint32_t cap_id; /* CAPTURE_NONE = not in the capture yet */

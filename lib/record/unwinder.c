@@ -238,9 +238,8 @@ static bool mapblock_wanted(const struct mapblocks *m, const struct mapblock *b)
 #define RESCAN_SHARE 1
 #define RESCAN_MIN_NS 100000
 #define RESCAN_MAX_NS UINT64_C(100000000) /* longest delay without events, while nothing new is found */
-#define SETTLE_NS UINT64_C(200000000) /* how long a reported mapping may still be incomplete */
-#define SETTLE_MIN_NS 1000000 /* first delay in that time */
-#define SETTLE_SHARE 3 /* each next delay, in multiples of the time since the report or the last read */
+#define AGAIN_MIN_NS 1000000 /* delay of the first read after a report, */
+#define AGAIN_SHARE 3 /* and of each next one, in multiples of the time since the report or the last read */
 #define ROOM_NS UINT64_C(2000000000) /* when mappings that found no memory are read again */
 #define IMAGES_NS 1000000 /* how long images are read before other work is done */
 
@@ -256,7 +255,8 @@ struct proc {
 	uint64_t cut; /* its mappings that were counted as cut */
 	bool ended; /* possibly: the leader has exited */
 	uint64_t scanned_ns;
-	uint64_t mapped_ns; /* when BPF reported that it maps something, first in SETTLE_NS; 0 = never */
+	uint64_t mapped_ns; /* when BPF reported a mapping, the first in IMAGE_SETTLE_NS; 0 = never */
+	uint64_t again_ns; /* when to read it again though nothing more is reported; 0 = never */
 	struct mapblock *block; /* a forked child shares its parent's until it makes its own; NULL = none */
 	uint64_t due_ns; /* not read again before this time */
 };
@@ -429,11 +429,13 @@ static void hear_again(struct unwinder *u, const struct proc *p)
  */
 static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 {
-	uint64_t began = now_ns(), waited = began - MAX(p->scanned_ns, p->mapped_ns), took, cut;
-	bool settling = u->followed && p->mapped_ns && began - p->mapped_ns < SETTLE_NS, idle = false;
+	uint64_t began = now_ns(), waited = began - p->scanned_ns, took, cut;
+	uint64_t since = began - MAX(p->scanned_ns, p->mapped_ns);
 	struct mapblock *b;
+	bool idle = false;
 
 	p->dirty = false;
+	p->again_ns = 0;
 	if (u->followed)
 		hear_again(u, p);
 	b = mapblock_read(&u->blocks, p->tgid, same_image ? p->block : NULL, &cut);
@@ -458,14 +460,15 @@ static bool scan(struct unwinder *u, struct proc *p, bool same_image)
 	 * BPF reports the first mapping of a library, before it exists. The kernel maps the others inside
 	 * it without a report, and from Linux 6.17 on reading the mappings does not wait for it.
 	 */
-	if (settling && b)
-		p->dirty = u->any_dirty = true;
+	if (b && u->followed && p->mapped_ns && began - p->mapped_ns < IMAGE_SETTLE_NS) {
+		p->again_ns = now_ns() + MAX(AGAIN_SHARE * since, AGAIN_MIN_NS);
+		u->any_dirty = true;
+	}
 	took = now_ns() - began;
 	p->due_ns = began + took +
-		    (p->no_room        ? ROOM_NS
-			    : settling ? MIN(MAX(SETTLE_SHARE * waited, SETTLE_MIN_NS), RESCAN_MAX_NS)
-			    : idle     ? MIN(waited, RESCAN_MAX_NS)
-				       : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
+		    (p->no_room    ? ROOM_NS
+			    : idle ? MIN(waited, RESCAN_MAX_NS)
+				   : MAX(took * RESCAN_SHARE, RESCAN_MIN_NS));
 	return b != NULL;
 }
 
@@ -516,7 +519,7 @@ void unwinder_stale(struct unwinder *u, const struct offcpu_ev_image *ev)
 	if (!p || !is_image(p, ev->start_boot_ns, ev->exec_id))
 		return;
 	p->dirty = u->any_dirty = true;
-	if (ev->type == OFFCPU_EV_MAPPING && ev->time_ns > p->mapped_ns + SETTLE_NS)
+	if (ev->type == OFFCPU_EV_MAPPING && ev->time_ns > p->mapped_ns + IMAGE_SETTLE_NS)
 		p->mapped_ns = ev->time_ns;
 }
 
@@ -661,18 +664,19 @@ static void rescan(struct unwinder *u)
 	u->any_dirty = false;
 	for (size_t i = 0; i < u->n; i++) {
 		struct proc *p = &u->procs[i];
+		uint64_t due = p->dirty ? p->due_ns : UINT64_MAX;
 
-		if (!p->dirty)
-			continue;
-		if (p->due_ns > now) {
-			u->any_dirty = true;
-			u->due_ns = MIN(u->due_ns, p->due_ns);
-			continue;
+		if (p->again_ns)
+			due = MIN(due, p->again_ns);
+		if (due <= now) {
+			if (scan(u, p, true))
+				publish(u, p);
+			due = p->again_ns ? p->again_ns : UINT64_MAX;
 		}
-		if (scan(u, p, true))
-			publish(u, p);
-		if (p->dirty)
-			u->due_ns = MIN(u->due_ns, p->due_ns);
+		if (due != UINT64_MAX) {
+			u->any_dirty = true;
+			u->due_ns = MIN(u->due_ns, due);
+		}
 	}
 }
 
