@@ -185,7 +185,7 @@ check: all
 # The unit tests alone, without the lanes of .proverc: what runs under SAN=1 in CI.
 check-unit: $(UNIT_BINS)
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) \
-		$(PROVE) --norc -Mlib=t/lib -PUnitTests -j2 $(PROVE_FLAGS) t/unit/
+		$(PROVE) --norc -Mlib=t/lib -PUnitTests -j2 --failures --comments $(PROVE_FLAGS) t/unit/
 
 # A build of its own with counters, the unit tests on it, pages for each file, and one line with the figure.
 # What runs in a sandbox cannot write its counts, so of that code the figure has what also runs outside.
