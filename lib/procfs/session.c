@@ -271,18 +271,18 @@ static void add_tables(const struct walktables_stats *t, struct counters *c)
 {
 	const struct cap_counter all[] = {
 		{ "unwind.files", t->files },
-		{ "unwind.files_failed", t->failed },
-		{ "unwind.files_bare", t->bare },
+		{ "unwind.files_failed", t->source.failed },
+		{ "unwind.files_bare", t->source.bare },
 		{ "unwind.tables_dropped", t->dropped },
-		{ "unwind.tables_cached", t->cached },
-		{ "unwind.worker_lost", t->worker_lost },
+		{ "unwind.tables_cached", t->source.cached },
+		{ "unwind.worker_lost", t->source.worker_lost },
 		{ "unwind.rows", t->rows },
 		{ "unwind.bytes", t->bytes },
 	};
 
 	counters_add(c, all, ARRAY_LEN(all));
-	counters_because(c, "unwind.files_failed", t->why);
-	counters_because(c, "unwind.worker_lost", t->worker_why);
+	counters_because(c, "unwind.files_failed", t->source.why);
+	counters_because(c, "unwind.worker_lost", t->source.worker_why);
 }
 
 static void procfs_reported_counters(const struct procfs_reported *t, struct counters *ret)

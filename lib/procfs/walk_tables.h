@@ -3,17 +3,16 @@
  * walk_tables - the unwind tables of the files that recorded processes map, in
  * this process's own memory, for walks without BPF.
  *
- * When a walk first reaches a file, its table comes from the disk cache, or else
- * from the worker process (unwind/worker.h). It is kept to the end. A file whose
- * table cannot be made, for example because it kills the worker, is counted once
- * and has none; other files are not affected. Not for several threads.
+ * A table is requested (record/table_source.h) when a walk first reaches its
+ * file, and kept to the end. A file whose table cannot be made is counted once
+ * and has none. Not for several threads.
  */
 #ifndef STACKTOOLS_PROCFS_WALK_TABLES_H
 #define STACKTOOLS_PROCFS_WALK_TABLES_H
 
 #include "base/err.h"
+#include "record/table_source.h"
 #include "unwind/walk.h"
-#include "unwind/worker.h"
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -40,13 +39,13 @@ pid_t walktables_worker(const struct walktables *t); /* 0 = there is none now, o
 uint32_t walktables_find(const struct walktables *t, const struct stat *st);
 
 /*
- * Request the table of a file that is not known yet. FD stays the caller's. ST is
- * its status; NULL = it has no identity, only its number. WALKTABLES_NONE without
- * memory.
+ * Request the table of a file that is not known yet. FD stays the caller's; -1 =
+ * the vdso. ST is its status; NULL = it has no identity, only its number.
+ * WALKTABLES_NONE without memory.
  */
 uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd);
 
-/* Likewise for the vdso, which is the same in every 64-bit process. */
+/* The number of the vdso, which is the same in every 64-bit process. Requests its table. */
 uint32_t walktables_vdso(struct walktables *t);
 
 /* Count a file that could not be opened, for CODE, as one without a table. */
@@ -61,13 +60,9 @@ enum snapwalk_code walktables_rule(struct walktables *t, uint32_t file, uint64_t
 
 struct walktables_stats {
 	uint64_t files; /* that walks reached */
-	uint64_t failed; /* of them, without a table because of an error: `why` is the last message */
-	uint64_t bare; /* of them, without unwind information */
 	uint64_t dropped; /* of them, without room for the table */
-	uint64_t cached; /* tables from the disk cache */
 	uint64_t rows, bytes;
-	uint64_t worker_lost; /* how often no worker could be started: `worker_why` */
-	char why[256], worker_why[256];
+	struct table_source_stats source;
 };
 
 void walktables_stats(const struct walktables *t, struct walktables_stats *ret);

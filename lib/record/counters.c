@@ -77,12 +77,12 @@ static void add_tables(const struct recorder_stats *st, struct counters *c)
 		{ "unwind.processes", st->unwind.procs },
 		{ "unwind.maps_cut", st->unwind.maps_cut },
 		{ "unwind.files", t->files },
-		{ "unwind.files_failed", t->failed },
-		{ "unwind.files_bare", t->bare },
+		{ "unwind.files_failed", t->source.failed },
+		{ "unwind.files_bare", t->source.bare },
 		{ "unwind.tables", t->space.tables },
 		{ "unwind.tables_dropped", t->dropped },
-		{ "unwind.tables_cached", t->cached },
-		{ "unwind.worker_lost", t->worker_lost },
+		{ "unwind.tables_cached", t->source.cached },
+		{ "unwind.worker_lost", t->source.worker_lost },
 		{ "unwind.rows", t->space.rows },
 		{ "unwind.bytes", t->space.bytes },
 	};
@@ -134,8 +134,8 @@ void record_stats_counters(const struct recorder_stats *st, struct counters *ret
 		add_tables(st, ret);
 		add_snapshots(st, ret);
 	}
-	counters_because(ret, "unwind.files_failed", st->unwind.tables.why);
-	counters_because(ret, "unwind.worker_lost", st->unwind.tables.worker_why);
+	counters_because(ret, "unwind.files_failed", st->unwind.tables.source.why);
+	counters_because(ret, "unwind.worker_lost", st->unwind.tables.source.worker_why);
 }
 
 void record_text_progress(struct buf *b, const struct recorder_stats *st)

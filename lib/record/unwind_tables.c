@@ -4,12 +4,10 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "record/files.h"
-#include "unwind/table.h"
-#include "unwind/worker.h"
+#include "record/table_source.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
@@ -24,7 +22,7 @@
  */
 
 enum tabfile_state {
-	TABFILE_ASKED, /* the table is being compiled */
+	TABFILE_REQUESTED, /* the table is being compiled */
 	TABFILE_READY, /* BPF can see it */
 	TABFILE_BARE, /* there is none, and there will be none */
 	TABFILE_WAITING, /* it waits for memory of tables that were dropped for it */
@@ -184,7 +182,7 @@ static void table_room_refuse(struct table_room *r, struct tabfile *f)
 }
 
 /* Was the table of F dropped or refused, and may it be requested again now? */
-static bool table_room_may_ask(const struct tabfile *f)
+static bool table_room_may_request(const struct tabfile *f)
 {
 	return f->state == TABFILE_DROPPED && now_ns() >= f->again_ns;
 }
@@ -192,7 +190,8 @@ static bool table_room_may_ask(const struct tabfile *f)
 /* The same, and has a walk missed it lately? */
 static bool table_room_wanted(const struct table_room *r, const struct tabfile *f)
 {
-	return table_room_may_ask(f) && now_ns() - unwindspace_used_ns(r->space, want_of(r, f)) < WANTED_NS;
+	return table_room_may_request(f) &&
+	       now_ns() - unwindspace_used_ns(r->space, want_of(r, f)) < WANTED_NS;
 }
 
 /* When F was last used; 0 = no process maps it; UINT64_MAX = it is not in memory, so it cannot be dropped. */
@@ -341,7 +340,7 @@ static void table_room_map(const struct table_room *r, const struct tabfile *f, 
 	struct unwind_map m = { 0 };
 
 	m.table = table_word(UNWIND_BY_FP, 0);
-	if (f && f->state == TABFILE_ASKED)
+	if (f && f->state == TABFILE_REQUESTED)
 		m.table = table_word(UNWIND_PENDING, 0);
 	else if (f && (f->state == TABFILE_WAITING || f->state == TABFILE_DROPPED))
 		m.table = table_word(UNWIND_DROPPED, want_of(r, f));
@@ -389,32 +388,18 @@ static void table_room_tidy(struct table_room *r, struct tabfile *f, uint64_t id
 }
 
 #define IDLE_NS UINT64_C(10000000000) /* how long a table that no process maps is kept */
-#define KEPT_BYTES (64u << 20)
-#define WORTH_ROWS 500 /* smaller tables are compiled faster than read */
-
-/* A table for the disk cache. It is written at the end, because a disk may block its writers. */
-struct kept {
-	struct table_cache_key key;
-	uint8_t *bytes;
-	size_t len;
-};
 
 struct tableset {
 	struct worker *broker;
 	struct mapfile_proof proofs[MAPFILE_PROOFS];
 	struct unwindspace *space;
-	struct table_worker *worker;
-	struct table_cache *cache; /* NULL = none */
+	struct table_source *source;
 	struct unwind_files files;
 	struct table_room room;
 	struct idmap refused; /* devices and inodes of files that could not be opened */
-	bool worker_missing; /* none could be started just now */
-	bool worker_gone; /* none can be started any more */
-	struct kept *kept;
-	size_t n_kept, max_kept, kept_bytes;
 	uint64_t idle_ns;
 	uint32_t vdso;
-	struct tableset_stats stats;
+	uint64_t examined; /* files */
 };
 
 static uint64_t default_bytes(void)
@@ -448,7 +433,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	int rc = t ? 0 : err_nomem(e, "the unwind tables");
 
 	if (!rc)
-		rc = table_worker_open(&(struct table_worker_opts){ 0 }, &t->worker, e);
+		rc = table_source_open(&(struct table_source_opts){ 0 }, &t->source, e);
 	if (!rc)
 		rc = unwindspace_open(&space, &t->space, e);
 	if (rc) {
@@ -459,8 +444,6 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	t->vdso = TABLESET_NO_FILE;
 	table_room_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
-	/* without a cache, tables are compiled each time */
-	table_cache_open(TABLE_CACHE_BYTES_DEFAULT, &t->cache, NULL);
 	*ret = t;
 	return 0;
 }
@@ -469,14 +452,8 @@ void tableset_close(struct tableset *t)
 {
 	if (!t)
 		return;
-	table_worker_close(t->worker);
+	table_source_close(t->source);
 	unwindspace_close(t->space);
-	for (size_t i = 0; i < t->n_kept; i++) {
-		table_cache_put(t->cache, &t->kept[i].key, t->kept[i].bytes, t->kept[i].len, NULL);
-		free(t->kept[i].bytes);
-	}
-	free(t->kept);
-	table_cache_close(t->cache);
 	unwind_files_free(&t->files);
 	idmap_free(&t->refused);
 	free(t);
@@ -494,90 +471,53 @@ struct unwindspace *tableset_space(struct tableset *t)
 
 int tableset_fd(const struct tableset *t)
 {
-	return table_worker_fd(t->worker);
+	return table_source_fd(t->source);
 }
 
 uint32_t tableset_worker(const struct tableset *t)
 {
-	return (uint32_t)table_worker_pid(t->worker);
+	return (uint32_t)table_source_worker(t->source);
 }
 
-static void fail(struct tableset *t, struct tabfile *f, const char *why)
+/* Use the answer A for F. Without room, its table waits for others to be dropped. */
+static void install(struct tableset *t, struct tabfile *f, const struct table_answer *a)
 {
-	t->stats.failed++;
-	snprintf(t->stats.why, sizeof(t->stats.why), "%.255s", why);
-	unwind_files_change(&t->files, f, TABFILE_BARE);
-}
-
-/* Put the table of F into memory; if there is no room, it waits for tables to be dropped. */
-static void install(struct tableset *t, struct tabfile *f, const uint8_t *bytes, size_t len)
-{
-	struct unwindtab tab;
-	struct err why;
-
-	if (unwindtab_view(bytes, len, &tab, &why) != 0) {
-		fail(t, f, why.msg);
-		return;
-	}
-	if (!tab.head->n_segs) {
-		t->stats.bare++;
+	if (a->result == TABLE_FOUND)
+		table_room_put(&t->room, f, &a->tab);
+	else
 		unwind_files_change(&t->files, f, TABFILE_BARE);
-		return;
-	}
-	table_room_put(&t->room, f, &tab);
 }
 
-/* Install the disk cache's copy of F's table. False if there is no valid one. */
-static bool from_cache(struct tableset *t, struct tabfile *f)
+/* Request the table of F. FD belongs to the caller; -1 = F is the vdso. */
+static void request(struct tableset *t, struct tabfile *f, int fd)
 {
-	_cleanup_free_ uint8_t *bytes = NULL;
-	size_t len;
-
-	if (!t->cache || !f->key.id.len || table_cache_get(t->cache, &f->key, &bytes, &len, NULL) != 0)
-		return false;
-	t->stats.cached++;
-	install(t, f, bytes, len);
-	return true;
-}
-
-/* Take the table of F from the cache, else request it from the worker. FD belongs to the caller. */
-static void ask(struct tableset *t, struct tabfile *f, int fd)
-{
-	struct err why;
+	const uint64_t cookie = (uint64_t)(f - t->files.files);
+	struct table_answer a;
 	int rc;
 
-	f->state = TABFILE_ASKED;
-	buildid_read(fd, &f->key.id);
-	if (from_cache(t, f))
-		return;
-	rc = table_worker_ask(t->worker, fd, (uint64_t)(f - t->files.files), &why);
-	if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
+	f->state = TABFILE_REQUESTED;
+	rc = fd < 0 ? table_source_request_vdso(t->source, cookie, &a)
+		    : table_source_request(t->source, fd, &f->key, cookie, &a);
+	if (rc > 0)
+		install(t, f, &a);
+	else if (rc < 0)
 		table_room_refuse(&t->room, f);
-	else if (rc)
-		fail(t, f, why.msg);
 }
 
 /* The file number of the vdso: every 64-bit process has the same image as this one. */
 static uint32_t vdso_file(struct tableset *t)
 {
-	_cleanup_close_ int fd = -1;
+	const bool added = t->vdso == TABLESET_NO_FILE;
 	struct tabfile *f;
-	size_t len;
-	const uint8_t *image;
 
-	if (t->vdso != TABLESET_NO_FILE)
-		return t->vdso;
-	image = mapfile_vdso(&len);
-	fd = image ? memfd_create("vdso", MFD_CLOEXEC) : -1;
-	if (fd < 0 || write(fd, image, len) != (ssize_t)len)
-		return TABLESET_NO_FILE;
-	t->vdso = unwind_files_add_nameless(&t->files);
+	if (added)
+		t->vdso = unwind_files_add_nameless(&t->files);
 	f = unwind_files_get(&t->files, t->vdso);
 	if (!f)
 		return TABLESET_NO_FILE;
-	t->stats.files++;
-	ask(t, f, fd);
-	f->key.id.len = 0; /* the vdso is not a file: keep its table out of the cache */
+	t->examined += added;
+	if (added || table_room_may_request(f))
+		request(t, f, -1);
 	return t->vdso;
 }
 
@@ -592,10 +532,8 @@ static void count_refused(struct tableset *t, const struct procmap *m, int code)
 	idmap_put(&t->refused, (uint64_t)m->dev_major << 32 | m->dev_minor, m->inode, 0, &added);
 	if (!added)
 		return;
-	t->stats.files++;
-	t->stats.failed++;
-	snprintf(
-		t->stats.why, sizeof(t->stats.why), "a mapped file could not be opened: %s", strerror(-code));
+	t->examined++;
+	table_source_fail_open(t->source, code);
 }
 
 /*
@@ -625,9 +563,9 @@ static uint32_t find_file(struct tableset *t, uint32_t pid, const struct procmap
 	f = unwind_files_get(&t->files, file);
 	if (!f)
 		return TABLESET_NO_FILE;
-	t->stats.files += added;
-	if (added || table_room_may_ask(f))
-		ask(t, f, fd);
+	t->examined += added;
+	if (added || table_room_may_request(f))
+		request(t, f, fd);
 	return file;
 }
 
@@ -641,7 +579,7 @@ static uint32_t file_of(struct tableset *t, uint32_t pid, const struct procmap *
 		return TABLESET_NO_FILE;
 	key = table_cache_key_of(st);
 	file = unwind_files_find(&t->files, &key);
-	if (file == TABLESET_NO_FILE || table_room_may_ask(unwind_files_get(&t->files, file)))
+	if (file == TABLESET_NO_FILE || table_room_may_request(unwind_files_get(&t->files, file)))
 		file = find_file(t, pid, m);
 	return file;
 }
@@ -703,84 +641,47 @@ void tableset_map(
 	table_room_map(&t->room, unwind_files_get(&t->files, file), start, offset, ret);
 }
 
-/* Keep a table for the disk cache. Tables beyond KEPT_BYTES are compiled again another time. */
-static void keep(struct tableset *t, const struct tabfile *f, const struct table_worker_answer *a)
-{
-	struct kept *k;
-
-	if (t->kept_bytes + a->len > KEPT_BYTES ||
-		base_grow(&t->kept, &t->max_kept, t->n_kept + 1, sizeof(*t->kept)) != 0)
-		return;
-	k = &t->kept[t->n_kept];
-	*k = (struct kept){ .key = f->key, .bytes = malloc(a->len), .len = a->len };
-	if (!k->bytes)
-		return;
-	memcpy(k->bytes, a->bytes, a->len);
-	t->kept_bytes += a->len;
-	t->n_kept++;
-}
-
-static void take_answer(struct tableset *t, const struct table_worker_answer *a)
+static void take_answer(struct tableset *t, const struct table_answer *a)
 {
 	struct tabfile *f = a->cookie < t->files.n ? &t->files.files[a->cookie] : NULL;
-	struct unwindtab tab;
 
-	if (!f || f->state != TABFILE_ASKED)
+	if (!f || f->state != TABFILE_REQUESTED)
 		return;
-	if (a->error) {
-		/* a file that is not ELF has no table, which is not a failure */
-		if (a->error == -EINVAL || a->error == -EOPNOTSUPP) {
-			t->stats.bare++;
-			unwind_files_change(&t->files, f, TABFILE_BARE);
-		} else {
-			fail(t, f, a->why);
-		}
-		return;
-	}
-	install(t, f, a->bytes, a->len);
-	if (t->cache && f->key.id.len && (f->state == TABFILE_READY || f->state == TABFILE_WAITING) &&
-		unwindtab_view(a->bytes, a->len, &tab, NULL) == 0 && tab.head->n_rows >= WORTH_ROWS)
-		keep(t, f, a);
+	install(t, f, a);
+	if (f->state == TABFILE_READY || f->state == TABFILE_WAITING)
+		table_source_keep(t->source, &f->key, a);
 }
 
-/*
- * No worker could be started. If that is final, the files that were to be
- * compiled have no tables; else the next call tries again.
- */
-static void miss_worker(struct tableset *t, const struct err *why)
+/* The files whose tables were requested get none. */
+static void lose_worker(struct tableset *t)
 {
-	if (t->worker_gone)
-		return;
-	t->stats.worker_lost += !t->worker_missing;
-	t->worker_missing = true;
-	snprintf(t->stats.worker_why, sizeof(t->stats.worker_why), "%.255s", why->msg);
-	if (!table_worker_over(t->worker))
-		return;
-	t->worker_gone = true;
-	for (size_t i = 0; i < t->files.n; i++)
-		if (t->files.files[i].state == TABFILE_ASKED)
-			fail(t, &t->files.files[i], why->msg);
+	for (size_t i = 0; i < t->files.n; i++) {
+		struct tabfile *f = &t->files.files[i];
+
+		if (f->state != TABFILE_REQUESTED)
+			continue;
+		table_source_fail(t->source, NULL);
+		unwind_files_change(&t->files, f, TABFILE_BARE);
+	}
 }
 
 bool tableset_service(struct tableset *t, int timeout_ms)
 {
 	uint64_t end = now_ns() + (uint64_t)timeout_ms * 1000000u;
-	struct table_worker_answer a;
-	struct err why = { 0 };
+	struct table_answer a;
 	int rc;
 
 	do {
 		uint64_t now = now_ns();
-		int wait = !timeout_ms || now >= end || !table_worker_pending(t->worker)
+		int wait = !timeout_ms || now >= end || !table_source_pending(t->source)
 				   ? 0
 				   : (int)((end - now) / 1000000u) + 1;
 
-		rc = table_worker_next(t->worker, wait, &a, &why);
-		t->worker_missing = t->worker_missing && rc <= 0;
+		rc = table_source_next(t->source, wait, &a);
 		if (rc > 0)
 			take_answer(t, &a);
-		else if (rc < 0)
-			miss_worker(t, &why);
+		else if (rc == -ECHILD)
+			lose_worker(t);
 	} while (rc > 0);
 	return t->files.any_changed;
 }
@@ -819,8 +720,11 @@ void tableset_quiet(struct tableset *t)
 
 		if (table_room_waited(f)) {
 			_cleanup_free_ uint8_t *bytes = TAKE_PTR(f->bytes);
+			struct unwindtab tab;
 
-			install(t, f, bytes, f->len);
+			/* it was valid before */
+			if (unwindtab_view(bytes, f->len, &tab, NULL) == 0)
+				table_room_put(&t->room, f, &tab);
 		} else {
 			table_room_tidy(&t->room, f, t->idle_ns);
 		}
@@ -829,8 +733,9 @@ void tableset_quiet(struct tableset *t)
 
 void tableset_stats(const struct tableset *t, struct tableset_stats *ret)
 {
-	*ret = t->stats;
-	ret->dropped = t->room.dropped;
-	ret->pending = table_worker_pending(t->worker);
+	*ret = (struct tableset_stats){
+		.files = t->examined, .dropped = t->room.dropped, .pending = table_source_pending(t->source)
+	};
+	table_source_stats(t->source, &ret->source);
 	unwindspace_stats(t->space, &ret->space);
 }

@@ -2,16 +2,15 @@
 /*
  * unwind_tables - the unwind tables of the files that processes map.
  *
- * The table of a file (struct unwind_files) comes from the disk cache, else
- * from the worker process (unwind/worker.h). struct table_room decides where it
- * goes, and which one is dropped for it if memory is short. A table that no
- * process maps is dropped some seconds later. Tables made by the worker are
- * written to the cache at the end. A file that cannot be opened is counted once
- * and has no table.
+ * struct unwind_files has the files and record/table_source.h gives their
+ * tables. struct table_room decides where one goes, and which one is dropped
+ * for it if memory is short. A table that no process maps is dropped some
+ * seconds later. A file that cannot be opened is counted once and has no table.
  */
 #ifndef STACKTOOLS_RECORD_UNWIND_TABLES_H
 #define STACKTOOLS_RECORD_UNWIND_TABLES_H
 
+#include "record/table_source.h"
 #include "record/unwind_memory.h"
 #include "system/maps.h"
 
@@ -94,15 +93,10 @@ void tableset_quiet(struct tableset *t);
 
 struct tableset_stats {
 	uint64_t files; /* that were examined */
-	uint64_t failed; /* of these, without a table because of an error, or because they could not be
-			    opened; `why` is the last message */
-	uint64_t bare; /* of these, without unwind information */
 	uint64_t pending; /* of these, not ready yet */
 	uint64_t dropped; /* tables dropped, or not added, for lack of memory */
-	uint64_t cached; /* tables from the disk cache */
-	uint64_t worker_lost; /* how often no worker could be started, for the reason `worker_why` */
+	struct table_source_stats source;
 	struct unwindspace_stats space;
-	char why[256], worker_why[256];
 };
 
 void tableset_stats(const struct tableset *t, struct tableset_stats *ret);

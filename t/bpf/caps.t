@@ -78,10 +78,12 @@ held() {
 # gone: none of these processes exists any more, and no program or map in $TMP/ids
 gone() {
 	[ -z "$(alive)" ] || return 1
-	while read -r kind id; do
-		"$bpftool" "${kind%_id:}" show id "$id" >/dev/null 2>&1 && echo "$kind $id" && return 1
-	done <"$TMP/ids"
-	return 0
+	"$bpftool" prog show >"$TMP/progs" && "$bpftool" map show >"$TMP/maps" || return 1
+	{
+		sed -n 's/^\([0-9]*\): .*/prog_id:\t\1/p' "$TMP/progs"
+		sed -n 's/^\([0-9]*\): .*/map_id:\t\1/p' "$TMP/maps"
+	} | sort >"$TMP/now"
+	! comm -12 "$TMP/ids" "$TMP/now" | grep .
 }
 soon() {
 	soon_left=300
@@ -102,6 +104,7 @@ job=$!
 at_exit_kill $job
 while kill -0 $job 2>/dev/null; do
 	held
+	sleep 0.05
 done
 wait $job
 is "$?" 0 'bpfcheck --caps finds the least set of every tool'
@@ -427,6 +430,7 @@ for _ in 1 2 3 4 5 6; do
 	at_exit_kill $job
 	while kill -0 $job 2>/dev/null; do
 		held && [ "$(alive | wc -l)" -gt 10 ] && kill -KILL $job 2>/dev/null && seen=yes && break
+		sleep 0.02
 	done
 	wait $job 2>/dev/null
 	[ $seen = no ] || break

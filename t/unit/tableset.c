@@ -255,7 +255,7 @@ static void test_counters(struct tap *t)
 	struct elf_found f = { .start = (uint64_t)p };
 	uint32_t file = settled(s, &none);
 
-	tap_ok(t, state(s, file, &none) == UNWIND_BY_FP && stats(s).bare == 1,
+	tap_ok(t, state(s, file, &none) == UNWIND_BY_FP && stats(s).source.bare == 1,
 		"a file without unwind information is counted as bare");
 	procmaps_each((uint32_t)getpid(), elf_is_it, &f, NULL);
 	device = f.m;
@@ -265,7 +265,7 @@ static void test_counters(struct tap *t)
 	if (truncate(place("text"), 0) != 0)
 		abort();
 	file = settled(s, &text);
-	tap_ok(t, state(s, file, &text) == UNWIND_BY_FP && stats(s).bare == 2,
+	tap_ok(t, state(s, file, &text) == UNWIND_BY_FP && stats(s).source.bare == 2,
 		"an empty file has no table and is counted as bare");
 
 	mkdir(place("private"), 0700);
@@ -276,11 +276,11 @@ static void test_counters(struct tap *t)
 		"a file that cannot be opened has no table");
 	if (seteuid(0) != 0)
 		abort();
-	tap_ok(t, stats(s).failed == 1 && stats(s).files == 3 && strstr(stats(s).why, "opened"),
+	tap_ok(t, stats(s).source.failed == 1 && stats(s).files == 3 && strstr(stats(s).source.why, "opened"),
 		"a file that cannot be opened is counted once, with a reason");
 	munmap((void *)(uintptr_t)hidden.start, 4096);
 	unlink(place("private/file"));
-	tap_ok(t, file_of(s, &hidden) == TABLESET_NO_FILE && stats(s).failed == 1,
+	tap_ok(t, file_of(s, &hidden) == TABLESET_NO_FILE && stats(s).source.failed == 1,
 		"a mapping that is gone is not counted as failed");
 	tableset_close(s);
 }
@@ -432,7 +432,7 @@ static void test_worker(struct tap *t)
 
 	end_worker(s);
 	file = settled(s, &b);
-	tap_ok(t, state(s, file, &b) == UNWIND_TABLE && stats(s).worker_lost == 0,
+	tap_ok(t, state(s, file, &b) == UNWIND_TABLE && stats(s).source.worker_lost == 0,
 		"a worker that died is replaced");
 	file = file_of(s, &c);
 	end_worker(s);
@@ -440,7 +440,7 @@ static void test_worker(struct tap *t)
 	tableset_service(s, 0);
 	tableset_service(s, 0);
 	set_descriptors(1024);
-	tap_ok(t, stats(s).worker_lost == 1 && stats(s).worker_why[0],
+	tap_ok(t, stats(s).source.worker_lost == 1 && stats(s).source.worker_why[0],
 		"if no worker can be started, that is counted once with a reason");
 	tableset_service(s, 20000);
 	tap_ok(t, state(s, file, &c) != UNWIND_PENDING && stats(s).pending == 0, "a worker is started later");
@@ -456,25 +456,26 @@ static void test_no_worker(struct tap *t)
 	char why[256];
 
 	/* each worker dies at once, before it has a file that could be the cause */
-	for (int i = 0; i < 1000 && !stats(s).worker_lost; i++) {
+	for (int i = 0; i < 1000 && !stats(s).source.worker_lost; i++) {
 		end_worker(s);
 		if (i == 1)
 			second = file_of(s, &b);
 		tableset_service(s, 0);
 	}
-	tap_eq_u64(t, stats(s).worker_lost, 1, "after repeated deaths no more workers are started");
-	snprintf(why, sizeof(why), "%s", stats(s).worker_why);
+	tap_eq_u64(t, stats(s).source.worker_lost, 1, "after repeated deaths no more workers are started");
+	snprintf(why, sizeof(why), "%s", stats(s).source.worker_why);
 	tap_ok(t, strstr(why, "killed by SIGKILL"),
 		"the reason that no more workers are started is reported");
 	tap_diag("%s", why);
 	third = settled(s, &c);
 	tap_ok(t,
-		state(s, third, &c) == UNWIND_BY_FP && strcmp(stats(s).why, why) == 0 && stats(s).failed >= 1,
+		state(s, third, &c) == UNWIND_BY_FP && strcmp(stats(s).source.why, why) == 0 &&
+			stats(s).source.failed >= 1,
 		"later files have no tables, for the same reason");
 	tap_ok(t, (!second || state(s, second, &b) != UNWIND_PENDING) && stats(s).pending == 0,
 		"no file is pending when no more workers are started");
 	tableset_service(s, 50);
-	tap_eq_u64(t, stats(s).worker_lost, 1, "the loss of the worker is counted once");
+	tap_eq_u64(t, stats(s).source.worker_lost, 1, "the loss of the worker is counted once");
 	tap_ok(t, state(s, first, &a) == UNWIND_TABLE, "tables stay when no more workers are started");
 	tableset_close(s);
 }

@@ -93,7 +93,7 @@ static void print_stats(const struct user_stacks_stats *s)
 static void print_tables(const struct walktables_stats *s)
 {
 	printf("files %" PRIu64 "\nfailed %" PRIu64 " %s\nbare %" PRIu64 "\nworker_lost %" PRIu64 "\n",
-		s->files, s->failed, s->why, s->bare, s->worker_lost);
+		s->files, s->source.failed, s->source.why, s->source.bare, s->source.worker_lost);
 }
 
 /* Reads memory with the permissions of this process. */
@@ -796,7 +796,7 @@ static void worker_dies(struct tap *t)
 			stack.verdict == VERDICT_COMPLETE;
 	}
 	walktables_stats(own_tables(), &s);
-	tap_ok(t, good == 3 && s.files >= 2 && !s.failed,
+	tap_ok(t, good == 3 && s.files >= 2 && !s.source.failed,
 		"a worker that dies while idle is replaced, and no table fails");
 	until_state(pid, 'S'); /* see blocked() */
 	tap_ok(t, state(pid) == 'S' && tracer(pid) == 0,
@@ -891,15 +891,15 @@ static void bad_files(struct tap *t)
 		leave(1);
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_dying }, REASON_NO_FRAME_POINTER,
 		20 * S, "a file that kills the worker has no table");
-	tap_ok(t, s.failed == 1 && s.files >= 2 && strstr(s.why, "killed by SIGILL"),
-		"other files have tables if one kills the worker, and that one is counted: %s", s.why);
+	tap_ok(t, s.source.failed == 1 && s.files >= 2 && strstr(s.source.why, "killed by SIGILL"),
+		"other files have tables if one kills the worker, and that one is counted: %s", s.source.why);
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_hanging, .seconds = 1 },
 		REASON_NO_FRAME_POINTER, 20 * S, "a file that takes the worker too long has no table");
-	tap_ok(t, s.failed == 1 && s.files >= 2 && strstr(s.why, "too long"),
-		"a file that takes too long is counted as failed: %s", s.why);
+	tap_ok(t, s.source.failed == 1 && s.files >= 2 && strstr(s.source.why, "too long"),
+		"a file that takes too long is counted as failed: %s", s.source.why);
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_hanging, .seconds = 600 },
 		REASON_NOT_READY, 20 * S, "the walk does not wait for a slow worker");
-	tap_ok(t, !s.failed, "a table that is not ready yet is not counted as failed");
+	tap_ok(t, !s.source.failed, "a table that is not ready yet is not counted as failed");
 	s = walk_with(t, &(struct walktables_opts){ .bytes = 1 }, REASON_DROPPED, 20 * S,
 		"tables beyond the limit are dropped");
 	tap_ok(t, s.dropped >= 1 && !s.bytes, "dropped tables are counted");
@@ -915,10 +915,11 @@ static void from_cache(struct tap *t)
 	setenv("STACKTOOLS_CACHE", dir, 1);
 	s = walk_with(
 		t, &(struct walktables_opts){ 0 }, 0, 60 * S, "a stack is complete with newly made tables");
-	tap_eq_u64(t, s.cached, 0, "no table is taken from an empty disk cache");
+	tap_eq_u64(t, s.source.cached, 0, "no table is taken from an empty disk cache");
 	s = walk_with(t, &(struct walktables_opts){ .compile = compile_dying }, 0, 60 * S,
 		"a stack is complete with tables from the disk cache");
-	tap_ok(t, s.cached >= 2 && !s.failed, "the second run takes its tables from the disk cache");
+	tap_ok(t, s.source.cached >= 2 && !s.source.failed,
+		"the second run takes its tables from the disk cache");
 	setenv("STACKTOOLS_CACHE", "", 1);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	if (system(command) != 0)
@@ -943,12 +944,12 @@ static int without_worker(void)
 	setrlimit(RLIMIT_NPROC, &none);
 	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
 	walktables_stats(own_tables(), &s);
-	rc = rc || stack.reason != REASON_NOT_READY || s.worker_lost != 1 || !s.worker_why[0];
+	rc = rc || stack.reason != REASON_NOT_READY || s.source.worker_lost != 1 || !s.source.worker_why[0];
 	setrlimit(RLIMIT_NPROC, &was);
 	rc = rc || user_stacks_take(p, (uint32_t)pid, &stack, NULL) != 0 || stack.verdict != VERDICT_COMPLETE;
 	if (rc)
-		tap_diag("%s, lost %" PRIu64 ": %s", capture_reason_name(stack.reason), s.worker_lost,
-			s.worker_why);
+		tap_diag("%s, lost %" PRIu64 ": %s", capture_reason_name(stack.reason), s.source.worker_lost,
+			s.source.worker_why);
 	user_stacks_close(p);
 	close_tables();
 	end(pid);
@@ -1112,8 +1113,8 @@ static void hostile(struct tap *t)
 		walk_it(&f, words, &seed);
 	}
 	walktables_stats(f.tables, &s);
-	tap_diag("%" PRIu64 " files failed, %" PRIu64 " had nothing, %" PRIu64 " rows", s.failed, s.bare,
-		s.rows);
+	tap_diag("%" PRIu64 " files failed, %" PRIu64 " had nothing, %" PRIu64 " rows", s.source.failed,
+		s.source.bare, s.rows);
 	tap_ok(t, s.files >= n && s.rows, "walks through %u damaged files end with a valid verdict", n);
 	free(good);
 	free(bad);
