@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# symbols - the cost of an address with inlined calls and lines: symbolize, llvm-symbolizer, addr2line
+# symbols - the cost of an address with inlined calls and lines: symbolize (with a disk cache that the first
+# run filled, and without one, like the others), llvm-symbolizer, addr2line
 #
 #   symbols [-g DEBUG] [-d DIR] [-n RUNS] [-a MAX] [-r REFERENCE] NAME FILE DISTINCT TOTAL
 #
@@ -56,17 +57,19 @@ sub least {
 	return ($cpu, $mem);
 }
 
+my $symbolize = "$bin/symbolize -q --no-demangle --lines " . ($o{d} ? "--debug-dir '$o{d}' " : '') . '%s.cap >/dev/null';
 my %command = (
-	symbolize => "$bin/symbolize -q --no-demangle --lines " . ($o{d} ? "--debug-dir '$o{d}' " : '') . '%s.cap >/dev/null',
+	symbolize => "env STACKTOOLS_CACHE=$tmp/cache $symbolize",
+	uncached => "env STACKTOOLS_CACHE= $symbolize",
 	llvm => $llvm && "$llvm --functions=linkage --no-demangle --inlines -e '$theirs' <%s >/dev/null",
 	addr2line => "addr2line -f -i -e '$theirs' <%s >/dev/null",
 );
 system("'$gen' --gen $tmp/one.cap '$file' 1 1 >$tmp/one") == 0 or exit 2;
 system("'$gen' --gen $tmp/all.cap '$file' $distinct $total >$tmp/all") == 0 or exit 2;
 my (%us, %mb);
-for my $who (qw(symbolize llvm addr2line)) {
+for my $who (qw(symbolize uncached llvm addr2line)) {
 	next if !$command{$who} || ($who eq 'addr2line' && $total > $o{a});
-	my $runs = $who eq 'symbolize' ? 2 * $o{n} : $o{n};
+	my $runs = $who eq 'symbolize' ? 2 * $o{n} : $o{n};	# one fills the cache
 	my ($one) = least(sprintf($command{$who}, "$tmp/one"), $runs);
 	(my $all, $mb{$who}) = least(sprintf($command{$who}, "$tmp/all"), $runs);
 	$us{$who} = ($all - $one) * 1e3 / $total;
@@ -75,12 +78,15 @@ for my $who (qw(symbolize llvm addr2line)) {
 }
 exit 0 if !$o{r};
 my ($blaze, $llvm_then, $addr2line_then) = split m{/}, $o{r};
-my $verdict = sub { return $us{symbolize} <= $_[0] ? 'ok' : 'MISSED' };
-printf "%s, %d of %d: the target is half of blazesym's %.2f us: %.2f %s", $name, $total, $distinct, $blaze, $blaze / 2, $verdict->($blaze / 2);
-for ([ 'llvm', $llvm_then ], [ 'addr2line', $addr2line_then ]) {
-	my ($who, $then) = @$_;
-	next if !$then || !$us{$who};
-	my $scaled = $blaze / 2 * $us{$who} / $then;
-	printf "; scaled by %s %.2f %s", $who, $scaled, $verdict->($scaled);
+for my $who (qw(symbolize uncached)) {
+	my $verdict = sub { return $us{$who} <= $_[0] ? 'ok' : 'MISSED' };
+	printf "%s, %d of %d: %s: the target is half of blazesym's %.2f us: %.2f %s", $name, $total, $distinct, $who, $blaze,
+		$blaze / 2, $verdict->($blaze / 2);
+	for ([ 'llvm', $llvm_then ], [ 'addr2line', $addr2line_then ]) {
+		my ($peer, $then) = @$_;
+		next if !$then || !$us{$peer};
+		my $scaled = $blaze / 2 * $us{$peer} / $then;
+		printf "; scaled by %s %.2f %s", $peer, $scaled, $verdict->($scaled);
+	}
+	print "\n";
 }
-print "\n";
