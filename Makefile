@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   make              every tool into bin/, every unit test into obj/t/unit/
+#   make              every tool into bin/; unit tests and the programs of benchmarks into obj/t/
 #   make offline      the tools that only read files: no BPF, for other architectures too
 #   make check        build, then prove t/
 #   make check-unit   build, then the unit tests alone
@@ -93,7 +93,8 @@ say = @printf '  %-7s %s\n'
 endif
 
 TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
-UNITS := $(patsubst t/%.c,%,$(wildcard t/unit/*.c))
+# the benchmarks' programs too, so that a change that breaks them is noticed
+UNITS := $(patsubst t/%.c,%,$(filter-out %.bpf.c,$(wildcard t/unit/*.c t/bench/*.c)))
 WORKS := $(patsubst t/%.c,%,$(wildcard t/work/*.c))
 # Made of the system's own headers: see the rule.
 GENERATED := $(OBJ)/gen/syscalls.h

@@ -785,3 +785,16 @@ int unwindcomp(const struct elffile *f, uint8_t **ret, size_t *len, struct err *
 	release(&c);
 	return rc;
 }
+
+int unwindcomp_fd(int fd, uint8_t **ret, size_t *len, struct err *e)
+{
+	struct elffile *f = NULL;
+	int rc = elffile_fd(fd, &f, e);
+
+	if (rc)
+		close(fd);
+	else
+		rc = unwindcomp(f, ret, len, e);
+	elffile_close(f);
+	return rc;
+}

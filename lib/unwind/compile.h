@@ -58,4 +58,7 @@ int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
  */
 int unwindcomp(const struct elffile *f, uint8_t **ret, size_t *len, struct err *e);
 
+/* The same for the file FD, which it closes. */
+int unwindcomp_fd(int fd, uint8_t **ret, size_t *len, struct err *e);
+
 #endif

@@ -91,19 +91,6 @@ static void drop_head(struct table_worker *w)
 	request_free(r);
 }
 
-static int compile_elf(int fd, uint8_t **ret, size_t *len, struct err *e)
-{
-	struct elffile *f = NULL;
-	int rc = elffile_fd(fd, &f, e);
-
-	if (rc)
-		close(fd);
-	else
-		rc = unwindcomp(f, ret, len, e);
-	elffile_close(f);
-	return rc;
-}
-
 /* --- the worker process --- */
 
 /* As worker_fn. */
@@ -436,7 +423,7 @@ int table_worker_open_with(const struct table_worker_opts *opts, table_worker_co
 
 int table_worker_open(const struct table_worker_opts *opts, struct table_worker **ret, struct err *e)
 {
-	return table_worker_open_with(opts, compile_elf, ret, e);
+	return table_worker_open_with(opts, unwindcomp_fd, ret, e);
 }
 
 void table_worker_close(struct table_worker *w)

@@ -12,6 +12,8 @@
 #include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
 #include <string.h>
 #include <time.h>
 
@@ -57,6 +59,13 @@ static void report(const struct sum *s, double ms)
 		s->files, s->rows, (double)s->bytes / (double)s->rows, ms, (double)s->rows / ms / 1e3);
 }
 
+/* As in the worker: see keep_memory() of system/sandbox.c. */
+static void keep_memory(void)
+{
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+}
+
 static int repeat(const char *path, int n)
 {
 	struct sum s = { 0 };
@@ -90,7 +99,7 @@ static int all(void)
 }
 
 /* Read what a walk needs of the row at PC. Returns false if libdw has no row. */
-static bool ask(Dwarf_CFI *cfi, uint64_t pc)
+static bool read_row(Dwarf_CFI *cfi, uint64_t pc)
 {
 	Dwarf_Frame *frame;
 	Dwarf_Addr start, end;
@@ -131,7 +140,7 @@ static int libdw(const char *path)
 	if (!cfi)
 		return 1;
 	for (uint64_t pc = t.head->vaddr; (r = unwindtab_find(&t, pc, NULL, &end)) != NULL; pc = end)
-		rows += r->cfa != UNWIND_CFA_NONE && ask(cfi, pc);
+		rows += r->cfa != UNWIND_CFA_NONE && read_row(cfi, pc);
 	from = cpu_ms() - from;
 	printf("libdw: %" PRIu64 " rows, %.0f ms of CPU, %.1f million rows/s\n", rows, from,
 		(double)rows / from / 1e3);
@@ -140,6 +149,7 @@ static int libdw(const char *path)
 
 int main(int argc, char *argv[])
 {
+	keep_memory();
 	if (argc == 2 && strcmp(argv[1], "--all") == 0)
 		return all();
 	if (argc == 3 && strcmp(argv[1], "--libdw") == 0)

@@ -15,7 +15,7 @@ stolen=$(($(steal_ns) - stolen + 10000000))
 [ "$stolen" -eq 10000000 ] && stolen=0
 judged "$TMP/w.cap"
 
-ok "the recorded time of each thread is not shorter than the requested time" judge asked
+ok "the recorded time of each thread is not shorter than the requested time" judge requested
 ok "the recorded time matches what each thread measured, to 1 %" judge measured
 ok "blocked and runnable time add up to wall-clock minus CPU time (schedstat), to 1 %" judge off
 ok "as many waits are recorded as the threads made" judge count

@@ -38,7 +38,7 @@ for way in raw classic; do
 	[ "$stolen" -eq 10000000 ] && stolen=0
 	judged "$TMP/w.cap"
 	if [ "$(counter "$TMP/w.cap" lost.begin_unseen)" -eq 0 ] 2>/dev/null || [ $way = raw ]; then
-		ok "$way: each thread's recorded time is at least its requested time" judge asked
+		ok "$way: each thread's recorded time is at least its requested time" judge requested
 		ok "$way: the recorded time is what each thread measured, to 1 %" judge measured
 		ok "$way: blocked plus runnable time is wall-clock time minus schedstat's CPU time, to 1 %" judge off
 	fi

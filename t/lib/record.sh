@@ -22,7 +22,7 @@
 # To compare a capture with what the program "waits" reported in $TMP/said:
 #   steal_ns                 time that a hypervisor has given to other machines
 #   judged CAP               reads the capture; $stolen is the time stolen during the recording
-#   judge WHAT               checks the recorded times or counts; WHAT = asked, measured, off or count
+#   judge WHAT               checks the recorded times or counts; WHAT = requested, measured, off or count
 
 # Perl that opens a perf event for all of CPU 0 that counts nothing (PERF_COUNT_SW_DUMMY): status 0,
 # or 1 if refused
@@ -190,10 +190,10 @@ judge() {
 		my %h; open my $g, "<", $ARGV[1]; while (<$g>) { my ($t, $k, $v) = split; $h{$t}{$k} = $v }
 		open my $s, "<", $ARGV[2]; my ($bad, $stolen) = (0, $ARGV[3]);
 		while (<$s>) {
-			my ($name, $tid, $count, $asked, $measured, $off, $off_most) = split;
+			my ($name, $tid, $count, $requested, $measured, $off, $off_most) = split;
 			my ($S, $R, $N) = map { $h{$tid}{$_} // 0 } qw(S R N);
-			print "$name: recorded $S + runnable $R of $off to $off_most off, asked $asked, measured $measured; $N waits of $count\n";
-			if ($ARGV[0] eq "asked") { $bad++ if $S < $asked - $stolen }
+			print "$name: recorded $S + runnable $R of $off to $off_most off, requested $requested, measured $measured; $N waits of $count\n";
+			if ($ARGV[0] eq "requested") { $bad++ if $S < $requested - $stolen }
 			elsif ($ARGV[0] eq "measured") { $bad++ if $S > $measured * 1.01 + 3e6 || $S + $R < ($measured < $off ? $measured : $off) * 0.99 - $stolen }
 			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off_most * 1.01 + 2e7 }
 			elsif ($ARGV[0] eq "count") { $bad++ if $N < $count - 1 - $stolen / 2e7 && $name ne "w-mutex" || $N > $count + 8 }

@@ -283,6 +283,6 @@ killer=$!
 nobody "$W/user_stacks" "$stops" 60 >"$TMP/sampled" 8>&-
 wait "$killer"
 stops_end
-is "$(sed -n 's/^asked //p' "$TMP/stops")" 100 "signals sent during sampling arrive exactly once"
+is "$(sed -n 's/^requested //p' "$TMP/stops")" 100 "signals sent during sampling arrive exactly once"
 is "$(sed -n 's/^signals //p' "$TMP/stops")" 0 "no other signal arrives during sampling"
 tap_done

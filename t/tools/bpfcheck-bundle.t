@@ -17,8 +17,8 @@ is "$rc $(cat "$err")" "0 " "--bundle writes a bundle and prints no message"
 is "$(stat -c %a b.tar)" 600 "the bundle is readable by its owner only"
 is "$(tar -tf b.tar | grep -vc '^bpfcheck-bundle/')" 0 "every entry of the bundle is in one folder"
 tar -tf b.tar | sed 's/^bpfcheck-bundle.//' | grep -v '^CONTENTS$' | sort >is
-awk '!/left out:/ { print $1 }' "$out" | sort >told
-same told is "the bundle has exactly the files that bpfcheck listed"
+awk '!/left out:/ { print $1 }' "$out" | sort >listed
+same listed is "the bundle has exactly the files that bpfcheck listed"
 same "$out" bpfcheck-bundle/CONTENTS "CONTENTS in the bundle is the printed list"
 ok "no file is left out because a rule for it is missing" sh -c '! grep "no rule says" "$1"' sh "$out"
 run timeout 60 "$B" --root bpfcheck-bundle --json

@@ -14,8 +14,8 @@ tree() {
 	cp -a "$DATA/bpfcheck/debian-6.1" "$tree"
 }
 
-# look [OPTION...]: runs bpfcheck on $tree, for at most 20 s (status 124 after that)
-look() {
+# check_tree [OPTION...]: runs bpfcheck on $tree, for at most 20 s (status 124 after that)
+check_tree() {
 	run timeout 20 "$bpfcheck" --root "$tree" "$@"
 }
 
@@ -26,22 +26,22 @@ item() {
 
 # check ID REGEX NAME: runs --json on $tree and matches the line of a check or tool
 check() {
-	look --json
+	check_tree --json
 	like "$(item "$1")" "$2" "$3"
 }
 
 tree fine
-look
+check_tree
 is "$rc" 0 'a Debian 6.1 machine gives status 0 (ready)'
 is "$(grep -c ' ready$' "$out")" 6 'every tool is ready on a Debian 6.1 machine'
 is "$(cat "$err")" '' 'nothing is printed on stderr if every tool is ready'
 ok 'the report of a ready machine fits in 24 lines' test "$(wc -l <"$out")" -le 24
 like "$(cat "$out")" '^live +skip +not run: --root is not this machine' 'the report says that live probes are not run with --root'
-look -v
+check_tree -v
 like "$(cat "$out")" '^configuration +ok +CONFIG_BPF_SYSCALL=y$' '-v shows each check'
-look -q
+check_tree -q
 is "$(wc -l <"$out")" 6 '-q shows only the verdicts'
-look --json
+check_tree --json
 ok '--json prints one JSON object' perl -MJSON::PP -0777 -ne 'ref decode_json($_) eq "HASH" or die' "$out"
 ok 'every check in the JSON has id, group, status, found and remedy' perl -MJSON::PP -0777 -ne '
 	$d = decode_json($_); die unless $d->{schema} == 1 && @{$d->{checks}} > 30 && @{$d->{tools}} == 6;
@@ -50,7 +50,7 @@ ok 'every check in the JSON has id, group, status, found and remedy' perl -MJSON
 		die unless grep { $_ eq $c->{group} } @{$d->{groups}};
 		die if $c->{status} !~ /^(ok|warn|fail|skip)$/ || $seen{$c->{id}}++;
 	}' "$out"
-look --tap
+check_tree --tap
 cp "$out" "$TMP/tap.out"
 printf '#!/bin/sh\ncat "%s"\n' "$TMP/tap.out" >"$TMP/fine.t"
 ok 'the --tap output of a ready machine passes under prove' prove -e /bin/sh "$TMP/fine.t"
@@ -63,7 +63,7 @@ echo 5.4.0-42-generic >"$tree/proc/sys/kernel/osrelease"
 sed -i 's/^CONFIG_DEBUG_INFO_BTF=y/# CONFIG_DEBUG_INFO_BTF is not set/' "$tree/boot/config-5.4.0-42-generic"
 rm -r "$tree/sys/kernel/btf"
 printf 'ID=ubuntu\nVERSION_ID="20.04"\n' >"$tree/etc/os-release"
-look
+check_tree
 is "$rc" 1 'a 5.4 kernel without BTF degrades the recorder'
 like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*Linux 5\.4\.0-42-generic.*before 5\.10 BPF lacks what the recorder needs' 'the verdict names the remaining mode and the cause'
 like "$(cat "$out")" 'FAIL +CONFIG_DEBUG_INFO_BTF is not set' 'missing BTF is reported in addition to the old version'
@@ -71,17 +71,17 @@ like "$(cat "$out")" 'fix: apt-get install linux-generic-hwe-20.04 && reboot' 't
 like "$(cat "$out")" '^stackmap-test +degraded' 'missing BTF only degrades stackmap-test'
 like "$(cat "$out")" '^symbolize +ready' 'tools that read captures are ready on every kernel'
 like "$(cat "$err")" '^bpfcheck: degraded here: offcpu-record, stackmap-test$' 'stderr lists the degraded tools'
-look --tool fold
+check_tree --tool fold
 is "$rc" 0 '--tool sets the status by that tool only: fold is ready'
-look --tool stackmap-test
+check_tree --tool stackmap-test
 is "$rc" 1 '--tool sets the status by that tool only: stackmap-test is degraded'
-look --tool offcpu-record -q
+check_tree --tool offcpu-record -q
 is "$rc $(wc -l <"$out")" '1 1' '--tool with -q prints one verdict'
 like "$(cat "$out")" '^offcpu-record +degraded: .*; fix: apt-get install' '-q prints cause and remedy on one line'
 check memory.accounting '"ok".*may be raised' 'before 5.11 root may raise RLIMIT_MEMLOCK'
 sed -i 's/000001ffffffffff/000000c000000000/' "$tree/proc/self/status"
 check memory.accounting '"warn".*8192 KiB.*ulimit -l unlimited' 'before 5.11 a low RLIMIT_MEMLOCK is reported'
-look --tap
+check_tree --tap
 printf '#!/bin/sh\ncat "%s"\n' "$out.copy" >"$TMP/bad.t"
 cp "$out" "$out.copy"
 status 1 'a FAIL in the --tap output is a failed test under prove' prove -Q -e /bin/sh "$TMP/bad.t"
@@ -90,7 +90,7 @@ status 1 'a FAIL in the --tap output is a failed test under prove' prove -Q -e /
 tree kptr
 echo 2 >"$tree/proc/sys/kernel/kptr_restrict"
 sed -i 's/^[0-9a-f]*/0000000000000000/' "$tree/proc/kallsyms"
-look
+check_tree
 is "$rc" 1 'hidden kernel addresses give status 1'
 like "$(cat "$out")" '^offcpu-record +degraded' 'kptr_restrict=2: the recorder is degraded'
 like "$(cat "$out")" '^kallsyms-resolve +degraded' 'kptr_restrict=2: kallsyms-resolve is degraded'
@@ -107,7 +107,7 @@ check symbols.kallsyms '"skip".*no proc/kallsyms in the tree' 'a tree without ka
 # lockdown
 tree lockdown
 echo 'none integrity [confidentiality]' >"$tree/sys/kernel/security/lockdown"
-look
+check_tree
 is "$rc" 1 'lockdown=confidentiality gives status 1'
 like "$(cat "$out")" '^offcpu-record +degraded: procfs mode .*lockdown: confidentiality' 'lockdown=confidentiality: procfs mode is left, and the verdict names lockdown'
 like "$(cat "$out")" '^stackmap-test +degraded' 'lockdown=confidentiality degrades stackmap-test'
@@ -122,7 +122,7 @@ check security.lockdown '"skip".*mount -t securityfs' 'without securityfs the lo
 # kernel configuration
 tree config
 mv "$tree/boot/config-$R" "$TMP/config"
-look
+check_tree
 is "$rc" 0 'without a kernel configuration the other checks decide the verdict'
 check configuration.source '"warn".*none to read.*modprobe configs' 'a missing kernel configuration is reported'
 gzip -c "$TMP/config" >"$tree/proc/config.gz"
@@ -176,7 +176,7 @@ echo 0 >"$tree/proc/sys/net/core/bpf_jit_enable"
 check sysctls.net.core.bpf_jit_enable '"warn".*sysctl -w net.core.bpf_jit_enable=1' 'a disabled BPF JIT is reported'
 rm -r "$tree/proc/sys/net" "$tree/proc/sys/kernel/yama"
 check sysctls.net.core.bpf_jit_enable '"skip".*network namespace' 'a missing sysctl is skipped'
-look --json
+check_tree --json
 like "$(item sysctls.kernel.yama.ptrace_scope)" '"skip".*no Yama' 'a kernel without Yama skips the check of ptrace_scope'
 for v in 99999999999999999999999 x ''; do
 	echo "$v" >"$tree/proc/sys/kernel/perf_event_max_stack"
@@ -226,7 +226,7 @@ for f in "boot/config-$R" proc/config.gz proc/kallsyms proc/self/status proc/sel
 	mkdir -p "$(dirname "$tree/$f")"
 	mkfifo "$tree/$f"
 done
-look
+check_tree
 is "$rc" 1 'FIFOs in place of the files do not block'
 like "$(cat "$out")" "vmlinux' is not a regular file" 'a file that is not regular is reported'
 tree astray
@@ -235,7 +235,7 @@ check configuration.source '"ok".*/boot/config-.*config.gz' 'a link to itself is
 echo secret >"$TMP/secret"
 ln -sf "$TMP/secret" "$tree/sys/kernel/security/lsm"
 ln -sf ../../../../../../../../../../../../../../../../../../../../../../etc/passwd "$tree/proc/sys/kernel/kptr_restrict"
-look --json
+check_tree --json
 ok 'no link leads out of the tree' test "$(grep -c -e secret -e root: "$out")" -eq 0
 rm "$tree/boot/config-$R"
 mkdir "$tree/boot/config-$R"
@@ -246,11 +246,11 @@ tree hostile
 printf 'a\033[31mb # SKIP "x\\y\302\233\n' >"$tree/sys/kernel/security/lsm"
 printf '6.1.0\033]0;x\007\n' >"$tree/proc/sys/kernel/osrelease"
 for format in -v --tap --json; do
-	look $format
+	check_tree $format
 	ok "control characters of the tree are not printed with $format" sh -c "! LC_ALL=C grep -q '[[:cntrl:]]' '$out'"
 done
 ok '--json stays valid JSON with hostile text' perl -MJSON::PP -0777 -ne 'decode_json($_)' "$out"
-look --tap
+check_tree --tap
 is "$(grep -c 'security.modules.*# *SKIP' "$out")" 0 'hostile text does not become a TAP directive'
 
 # directories without a recorded machine

@@ -445,9 +445,9 @@ serve() {
 	url=http://127.0.0.1:$(port_of "$TMP/port")/
 }
 
-# ask sets it: seconds that the search took
+# search sets it: seconds that the search took
 took=0
-ask() { # SECONDS
+search() { # SECONDS
 	rm -rf "$TMP/cache"
 	t_from=$(date +%s)
 	DEBUGINFOD_URLS=$url find_debug -u "$1" "$w/bin/prog"
@@ -466,7 +466,7 @@ if [ "$has_lib" ] && command -v debuginfod >/dev/null && command -v python3 >/de
 	at_exit_kill $!
 	url=http://127.0.0.1:$port
 	tries=0
-	while ask 60 && [ -z "$(value debug)" ] && [ $tries -lt 40 ]; do
+	while search 60 && [ -z "$(value debug)" ] && [ $tries -lt 40 ]; do
 		tries=$((tries + 1))
 		sleep 0.5
 	done
@@ -487,13 +487,13 @@ else
 fi
 if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	serve liar
-	ask 60
+	search 60
 	like "$(value debug)$(value missed)" "has build ID $(id_of "$TMP/made/other") instead" "a server's file with another build ID is not used"
 	serve garbage
-	ask 60
+	search 60
 	like "$(value debug)$(value missed)" "is not an ELF file" "a server's file that is not ELF is not used"
 	serve deaf
-	ask 1
+	search 1
 	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that hangs is reported"
 	ok "a server that hangs costs no more than the time limit ($took s)" test "$took" -le 15
 	"$OBJ/t/unit/resolve" --make "$TMP/deaf.cap" "$w/bin/prog" "$w/bin/prog" a "" 1000
@@ -504,18 +504,18 @@ if [ "$has_lib" ] && command -v python3 >/dev/null; then
 	DEBUGINFOD_URLS=$url DEBUGINFOD_TIMEOUT=2 "$BIN/symbolize" -q --no-cache "$TMP/deaf.cap" >"$TMP/deaf.text" 2>"$TMP/terminal"
 	is "$(cat "$TMP/terminal")" "" "symbolize shows no progress if stderr is not a terminal"
 	serve dribble
-	ask 1
+	search 1
 	like "$(value debug)$(value missed)" "no server of DEBUGINFOD_URLS gave it within 1 s" "a server that sends a byte now and then is reported"
 	ok "a server that sends slowly costs little more than the time limit ($took s)" test "$took" -le 15
 	export DEBUGINFOD_RETRY_LIMIT=1
-	ask 1
+	search 1
 	like "$(value debug)$(value missed)" "gave it within 1 s|began to send it and broke off" "a slow server is reported also if the request is repeated"
 	unset DEBUGINFOD_RETRY_LIMIT
 	serve none
-	ask 60
+	search 60
 	is "$(value debug)$(value missed)" "" "a server that lacks the file is not reported"
 	url=http://127.0.0.1:1
-	ask 60
+	search 60
 	like "$(value debug)$(value missed)" "DEBUGINFOD_URLS cannot be queried: Connection refused" "a server that is down is reported"
 else
 	skip "servers that misbehave are reported" "no libdebuginfod or no python3"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of elf/dwarf.h. With --look it is a symbolizer that uses only debug information:
+ * Tests of elf/dwarf.h. With --lookup it is a symbolizer that uses only debug information:
  *
- *   dwarf_lookup --look [-a ALT] [-w DWP] [-s] [-n] ELF [DWO...]
+ *   dwarf_lookup --lookup [-a ALT] [-w DWP] [-s] [-n] ELF [DWO...]
  *
  * reads virtual addresses in hex from standard input, sorts them, and prints for each
  * one what llvm-symbolizer --inlines --no-demangle does: for each frame its linkage
@@ -260,7 +260,7 @@ static int hostile_main(const char *how, const char *path)
 
 int main(int argc, char **argv)
 {
-	if (argc > 2 && strcmp(argv[1], "--look") == 0)
+	if (argc > 2 && strcmp(argv[1], "--lookup") == 0)
 		return look_main(argc - 1, argv + 1);
 	if (argc == 4 && strcmp(argv[1], "--hostile") == 0)
 		return hostile_main(argv[2], argv[3]);

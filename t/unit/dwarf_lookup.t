@@ -3,7 +3,7 @@
 # shellcheck disable=SC2046,SC2086,SC2154 # flags are several words; $out and $rc come from tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 
-look="$OBJ/t/unit/dwarf_lookup"
+lookup="$OBJ/t/unit/dwarf_lookup"
 # other versions have other columns and names
 llvm=$(command -v llvm-symbolizer-19)
 src=$DATA/dwarf_lookup
@@ -25,7 +25,7 @@ without_symbols() {
 }
 
 # agree NAME FILE [ARGUMENT...]: names, files, lines and columns of all frames are llvm-symbolizer's;
-# the ARGUMENTs are for $look
+# the ARGUMENTs are for $lookup
 agree() {
 	t_what=$1 t_file=$2
 	shift 2
@@ -36,7 +36,7 @@ agree() {
 	without_symbols "$t_file"
 	addresses "$t_file" 7 >addr
 	"$llvm" --inlines --no-demangle --obj="$t_file.bare" <addr | sed 's/ (approximate)$//' >want
-	timeout 60 "$look" --look "$@" <addr >got 2>errors
+	timeout 60 "$lookup" --lookup "$@" <addr >got 2>errors
 	if [ "$(grep -c . want)" -lt 100 ]; then
 		fail "$t_what: llvm-symbolizer prints fewer than 100 lines"
 	else
@@ -76,12 +76,12 @@ done
 if command -v dwz >/dev/null && built gcc -O2 -gdwarf-4 $c -o a.so && cp a.so whole.so &&
 	gcc -O2 -gdwarf-4 $c -Wl,-soname,other -o b.so && dwz -m alt a.so b.so 2>build.log && [ -e alt ]; then
 	addresses a.so 7 >addr
-	"$look" --look whole.so <addr >want
-	"$look" --look -a alt a.so <addr >got
+	"$lookup" --lookup whole.so <addr >want
+	"$lookup" --lookup -a alt a.so <addr >got
 	same want got "what dwz moved to an alternate file is found there"
-	"$look" --look a.so <addr >got
+	"$lookup" --lookup a.so <addr >got
 	like "$(cat got)" '^error ENOENT$' "without the alternate file the missing names are reported"
-	"$look" --look whole.so <addr | grep -c ':[0-9]*:[0-9]*$' >want
+	"$lookup" --lookup whole.so <addr | grep -c ':[0-9]*:[0-9]*$' >want
 	grep -c ':[0-9]*:[0-9]*$' got >lines
 	same want lines "without the alternate file every line is still found"
 else
@@ -95,7 +95,7 @@ for flags in "gcc -O2 -g" "gcc -O2 -gdwarf-4" "clang -O2 -g -fno-split-dwarf-inl
 	built $flags -gsplit-dwarf ${c%-shared*} -fPIC -c || continue
 	${flags%% *} -shared ./*.o -o split
 	addresses split 7 >addr
-	"$look" --look split <addr 2>&1 >/dev/null | sed -n 's/^want \([^ ]*\) /\1=/p' >wanted
+	"$lookup" --lookup split <addr 2>&1 >/dev/null | sed -n 's/^want \([^ ]*\) /\1=/p' >wanted
 	is "$(wc -l <wanted)" 6 "$flags: each missing .dwo is requested once"
 	agree "$flags: .dwo files" split split $(cat wanted)
 	case $flags in
@@ -117,7 +117,7 @@ gcc -gdwarf-4 -O2 "$src/nested.c" -o small4 2>build.log
 for file in small5 small4; do
 	for how in truncate flip; do
 		status 0 "$how: damaged debug sections of $file do no harm" \
-			timeout 100 "$look" --hostile $how $file
+			timeout 100 "$lookup" --hostile $how $file
 	done
 done
 tap_done

@@ -806,19 +806,6 @@ static void worker_dies(struct tap *t)
 	end(pid);
 }
 
-static int compile_well(int fd, uint8_t **ret, size_t *len, struct err *e)
-{
-	struct elffile *f = NULL;
-	int rc = elffile_fd(fd, &f, e);
-
-	if (rc)
-		close(fd);
-	else
-		rc = unwindcomp(f, ret, len, e);
-	elffile_close(f);
-	return rc;
-}
-
 static Elf64_Ehdr bad_head; /* of this program: the file at which the test compilers die or hang */
 
 static bool is_bad(int fd)
@@ -832,14 +819,14 @@ static int compile_dying(int fd, uint8_t **ret, size_t *len, struct err *e)
 {
 	if (is_bad(fd))
 		__builtin_trap();
-	return compile_well(fd, ret, len, e);
+	return unwindcomp_fd(fd, ret, len, e);
 }
 
 static int compile_hanging(int fd, uint8_t **ret, size_t *len, struct err *e)
 {
 	while (is_bad(fd))
 		__asm__ volatile("" ::: "memory");
-	return compile_well(fd, ret, len, e);
+	return unwindcomp_fd(fd, ret, len, e);
 }
 
 /*

@@ -10,7 +10,7 @@
  * early or without the expected event; the longest and shortest wait in
  * milliseconds; and the errno of the last wait that failed. All waits take
  * PERIOD_MS. The last two lines count signals: "signals COUNT" the unexpected
- * ones, "asked COUNT" SIGRTMIN, which is sent on purpose. All code has frame
+ * ones, "requested COUNT" SIGRTMIN, which is sent on purpose. All code has frame
  * pointers, so that a walk needs the registers of the threads.
  */
 #include <errno.h>
@@ -43,7 +43,7 @@
 #define PERIOD_NS (PERIOD_MS * 1000000l)
 
 static volatile int over;
-static volatile int signals, asked;
+static volatile int signals, requested;
 static const struct timespec period = { 0, PERIOD_NS };
 
 static uint64_t now(clockid_t clock)
@@ -427,7 +427,7 @@ static void *thread(void *arg)
 static void noted(int sig)
 {
 	if (sig == SIGRTMIN)
-		__atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&requested, 1, __ATOMIC_RELAXED);
 	else
 		__atomic_add_fetch(&signals, 1, __ATOMIC_RELAXED);
 }
@@ -462,7 +462,7 @@ int main(void)
 		printf("%s %lu %lu %lu %lu %lu %d\n", ways[i].name, selves[i].count, selves[i].eintr,
 			selves[i].early, selves[i].longest / 1000000, selves[i].shortest / 1000000,
 			selves[i].error);
-	printf("signals %d\nasked %d\n", signals, asked);
+	printf("signals %d\nrequested %d\n", signals, requested);
 	semctl(sems, 0, IPC_RMID);
 	semctl(timed_sems, 0, IPC_RMID);
 	msgctl(queue, IPC_RMID, NULL);

@@ -29,7 +29,7 @@
 struct self {
 	const char *name;
 	long tid;
-	uint64_t count, asked, measured;
+	uint64_t count, requested, measured;
 	uint64_t created;
 	uint64_t wall, cpu; /* at the beginning, later the difference until the end */
 	uint64_t off_most;
@@ -83,7 +83,7 @@ static void end(struct self *s)
 static void print(const struct self *s)
 {
 	printf("%s %ld %llu %llu %llu %llu %llu\n", s->name, s->tid, (unsigned long long)s->count,
-		(unsigned long long)s->asked, (unsigned long long)s->measured,
+		(unsigned long long)s->requested, (unsigned long long)s->measured,
 		(unsigned long long)(s->wall - s->cpu), (unsigned long long)s->off_most);
 }
 
@@ -94,12 +94,12 @@ static void pause_ns(uint64_t ns)
 	nanosleep(&ts, NULL);
 }
 
-#define MEASURED(s, asked_ns, call)                                                                          \
+#define MEASURED(s, requested_ns, call)                                                                      \
 	do {                                                                                                 \
 		uint64_t t0_ = clock_ns(CLOCK_MONOTONIC);                                                    \
 		call;                                                                                        \
 		(s)->measured += clock_ns(CLOCK_MONOTONIC) - t0_;                                            \
-		(s)->asked += (asked_ns);                                                                    \
+		(s)->requested += (requested_ns);                                                            \
 		(s)->count++;                                                                                \
 	} while (0)
 
