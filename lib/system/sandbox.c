@@ -291,16 +291,23 @@ int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct 
 			: syscall_filter_make(usual, ARRAY_LEN(usual), ret, e);
 }
 
+/* Larger blocks return to the kernel when they are freed, so that one large file is not paid for to the end.
+ */
+#define KEPT_BLOCK (32 << 20)
+
 /*
  * A process that was forked by a thread allocates from the arena of that thread.
  * Before glibc returns memory of such an arena to the kernel, it opens a file in
- * /proc, and this system call kills the process. So no memory is returned before
- * the end.
+ * /proc, and this system call kills the process. So no memory of an arena is
+ * returned before the end. Without a limit of ours, blocks of 128 KiB would be
+ * mapped and unmapped each time: for a process that compiles one table after the
+ * other, page faults would take more time than the work (make bench, unwind-compile).
  */
 static void keep_memory(void)
 {
 #ifdef __GLIBC__
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	mallopt(M_MMAP_THRESHOLD, KEPT_BLOCK);
 #endif
 }
 
