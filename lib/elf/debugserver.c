@@ -12,6 +12,7 @@
 #define SECONDS_DEFAULT 30u
 #define SECONDS_MAX 86400u
 #define PROGRESS_MS 100 /* between two calls of `progress` */
+#define LATER_SECONDS 2 /* how much longer than the parent the library waits */
 #define GRACE_MS 1500 /* time for the library to remove a partial file: it checks once a second */
 
 /* A message from the child process. */
@@ -77,7 +78,8 @@ static int ask(const char *library, const struct cap_build_id *id)
 /*
  * Keep standard error if DEBUGINFOD_VERBOSE is set: the library writes to it.
  * Turn off its own progress, which would mix with the caller's, and its
- * retries, which would triple the time limit.
+ * retries, which would triple the time limit. Its own limit comes later than
+ * the parent's: what times out there is cached as absent, see fetch().
  */
 static void settle(int sock, unsigned int seconds)
 {
@@ -92,8 +94,8 @@ static void settle(int sock, unsigned int seconds)
 	dup2(sock, SOCK);
 	close_range(SOCK + 1, ~0U, 0);
 	unsetenv("DEBUGINFOD_PROGRESS");
-	snprintf(text, sizeof(text), "%u", seconds);
-	setenv("DEBUGINFOD_TIMEOUT", text, 0);
+	snprintf(text, sizeof(text), "%u", seconds + LATER_SECONDS);
+	setenv("DEBUGINFOD_TIMEOUT", text, 1);
 	setenv("DEBUGINFOD_RETRY_LIMIT", "0", 0);
 }
 
