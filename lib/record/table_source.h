@@ -44,8 +44,7 @@ struct table_answer {
 	uint64_t cookie; /* of the request */
 	enum table_result result;
 	bool compiled; /* just now, by the worker */
-	struct unwindtab
-		tab; /* if TABLE_FOUND: checked, of at least one segment, valid until the next call */
+	struct unwindtab tab; /* if TABLE_FOUND: of at least one segment; valid until the next call */
 };
 
 /*
