@@ -291,8 +291,7 @@ int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct 
 			: syscall_filter_make(usual, ARRAY_LEN(usual), ret, e);
 }
 
-/* Larger blocks return to the kernel when they are freed, so that one large file is not paid for to the end.
- */
+/* Larger blocks are mapped: their memory returns to the kernel when they are freed. */
 #define KEPT_BLOCK (32 << 20)
 
 /*

@@ -326,14 +326,21 @@ static int write_shared(void)
 	return 0;
 }
 
-/* Each block is below the allocator's mmap threshold; together they are above its trim threshold. */
+/*
+ * Blocks below and above the sizes that the allocator maps by default and in a
+ * sandbox. Together they are above its trim threshold, and larger than one heap
+ * of a thread's arena (64 MiB).
+ */
 static int shrinking_memory(void)
 {
+	static const size_t sizes[] = { 100000, 1 << 20, 20 << 20, 40 << 20 };
 	void *p[8];
 
-	for (size_t round = 0; round < 3; round++) {
+	for (size_t round = 0; round < 3 * ARRAY_LEN(sizes); round++) {
+		const size_t size = sizes[round % ARRAY_LEN(sizes)];
+
 		for (size_t i = 0; i < ARRAY_LEN(p); i++)
-			if ((p[i] = malloc(100000)))
+			if ((p[i] = malloc(size)))
 				memset(p[i], 1, 100000);
 		for (size_t i = ARRAY_LEN(p); i-- > 0;)
 			free(p[i]);
