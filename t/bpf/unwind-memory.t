@@ -144,8 +144,8 @@ is "$(counter "$TMP/freed.cap" unwind.rows)" "$(counter "$TMP/one.cap" unwind.ro
 crowd=$!
 at_exit_kill "$crowd"
 until_true test -s "$TMP/crowd.out"
-all=$(pgrep -P "$crowd" | tr '\n' ' ')
-rec "$TMP/two.cap" $(targets $(pgrep -P "$crowd" | head -n 2)) -d 0.5
+all=$(pgrep -P "$crowd,$(pgrep -P "$crowd")") # its child and the others, which that one has forked
+rec "$TMP/two.cap" $(targets $(echo "$all" | head -n 2)) -d 0.5
 rec "$TMP/crowd.cap" $(targets $all) -d 0.5
 is "$(counter "$TMP/crowd.cap" unwind.processes)" 200 "all of two hundred processes of one program are recorded"
 for what in tables rows bytes; do
