@@ -103,7 +103,7 @@ job=$!
 at_exit_kill $job
 while kill -0 $job 2>/dev/null; do
 	held
-	sleep 0.05
+	sleep 0.1
 done
 wait $job
 is "$?" 0 'bpfcheck --caps finds the least set of every tool'

@@ -43,11 +43,18 @@ done
 wait
 END
 
-: >go
 # The recording includes everything else on the machine, perhaps from other file system roots. The load runs
 # in its own PID namespace, by which plausible recognizes it.
-unshare --pid --fork --kill-child sh load &
-load=$!
+load_begins() {
+	: >go
+	unshare --pid --fork --kill-child sh load &
+	load=$!
+}
+load_ends() {
+	rm go
+	wait "$load"
+}
+load_begins
 # First fill the cache with the tables of what runs here: record until no table is added.
 for _ in $(seq 20); do
 	kept=$(find "$STACKTOOLS_CACHE" -type f 2>/dev/null | wc -l)
@@ -56,8 +63,10 @@ for _ in $(seq 20); do
 done
 # on a busy machine the same number of waits takes longer
 for seconds in 5 15 45; do
+	[ -e go ] || load_begins
 	rec "$TMP/a.cap" -a -U -d $seconds
 	loaded=$rc
+	load_ends
 	cp "$err" "$TMP/loaded.err"
 	"$BIN/symbolize" -q --format=json "$TMP/a.cap" 2>/dev/null |
 		perl "$DATA/unwind/plausible" --inside --exe "^/(usr|bin|sbin|lib)/|^$TMP" >"$TMP/table" 2>"$TMP/table.err"
@@ -65,8 +74,6 @@ for seconds in 5 15 45; do
 	waits=$(sed -n 's/ all$//p' "$TMP/table")
 	[ "${waits:-0}" -lt 3000 ] || break
 done
-rm go
-wait "$load"
 # 1: the mappings of a short-lived process may be lost, and are counted
 between "$loaded" 0 1 "a recording of the whole system under load ends with status 0 or 1"
 diag <"$TMP/loaded.err"
