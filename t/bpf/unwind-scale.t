@@ -111,6 +111,7 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 
 			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 5000 1000000 "$memory: at least 5000 waits have a complete stack"
 		else
 			between "$(counter "$TMP/crowd.cap" unwind.tables_dropped)" 50 5000 "$memory: tables are dropped and counted"
+			between "$(counter "$TMP/crowd.cap" unwind.tables)" 1 250 "$memory: not every file's table is loaded"
 			# of whatever runs on this machine: a single table of a large library may take most of it
 			between "$bytes" $((3 * 1048576 + 1323008)) 100000000 "$memory: as many tables are loaded as fit"
 			is "$(grep -vcE '^(complete none|stopped (not-ready|dropped)|failed not-seen) ' "$TMP/crowd.ends")" 0 \
