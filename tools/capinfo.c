@@ -375,7 +375,8 @@ static ssize_t choose(const struct opts *opts, const struct cap_reader *c, struc
 	if (opts->pid == ANY_PID || chosen)
 		return chosen;
 	err_set(e, -ESRCH, "no process %" PRIu64 " in this capture", opts->pid);
-	return err_hint(e, "capinfo '%s' lists those that are", opts->path);
+	err_hint(e, "capinfo '%s' lists those that are", opts->path);
+	return -ESRCH;
 }
 
 static int show_maps(struct out *o, const struct opts *opts, const struct cap_reader *c, struct err *e)

@@ -262,10 +262,13 @@ static int climb_down(struct recording *r, struct recorder_opts *o, struct err *
 /* Without /proc no mode can identify a process. */
 static int need_proc(struct err *e)
 {
+	int code;
+
 	if (access("/proc/self/stat", R_OK) == 0)
 		return 0;
-	err_sys(e, -errno, "cannot read '/proc/self/stat'");
-	return err_hint(e, "/proc is not mounted: mount -t proc proc /proc");
+	code = err_sys(e, -errno, "cannot read '/proc/self/stat'");
+	err_hint(e, "/proc is not mounted: mount -t proc proc /proc");
+	return code;
 }
 
 /* OPTS must live as long as *RET. */

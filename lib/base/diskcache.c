@@ -52,7 +52,8 @@ int diskcache_place(const char *what, char path[PATH_MAX], struct err *e)
 	if (home && *home == '/')
 		return join(path, home, "/.cache/stacktools", e);
 	err_set(e, -ENXIO, "no place for a cache of %ss: HOME is not set", what);
-	return err_hint(e, "set HOME, or STACKTOOLS_CACHE to a directory"), -ENXIO;
+	err_hint(e, "set HOME, or STACKTOOLS_CACHE to a directory");
+	return -ENXIO;
 }
 
 /* Create the directory and its missing parents. One that exists is checked when it is opened. */

@@ -39,16 +39,15 @@ int err_sys(struct err *e, int code, const char *fmt, ...)
 	return code;
 }
 
-int err_hint(struct err *e, const char *fmt, ...)
+void err_hint(struct err *e, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (!e)
-		return 0;
+		return;
 	va_start(ap, fmt);
 	vsnprintf(e->hint, sizeof(e->hint), fmt, ap);
 	va_end(ap);
-	return e->code;
 }
 
 int err_prefix(struct err *e, const char *fmt, ...)

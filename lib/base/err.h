@@ -25,8 +25,8 @@ int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Like err_set(), with ": <strerror of CODE>" appended. Returns CODE. */
 int err_sys(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* Add or replace the hint. Returns the code already set (0 if E is NULL). */
-int err_hint(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Add or replace the hint. */
+void err_hint(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Put "<context>: " before the message. Returns the code (0 if E is NULL). */
 int err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -597,7 +597,8 @@ static int refuse_terminal(struct err *e)
 	if (!isatty(STDOUT_FILENO))
 		return STDOUT_FILENO;
 	err_set(e, -EINVAL, "an archive is not written to a terminal");
-	return err_hint(e, "give the name of a file");
+	err_hint(e, "give the name of a file");
+	return -EINVAL;
 }
 
 int bundle_write(const struct bundle *b, const struct root *r, const struct bundle_text *texts, size_t n,

@@ -116,8 +116,8 @@ int confinement_probe(char *found, size_t cap, struct err *e)
 			"parsers of traced processes' files can open any file of theirs: neither seccomp nor "
 			"Landlock; in force: %s",
 			layers);
-		return err_hint(
-			e, "boot a kernel built with CONFIG_SECCOMP_FILTER=y, or with landlock in lsm=");
+		err_hint(e, "boot a kernel built with CONFIG_SECCOMP_FILTER=y, or with landlock in lsm=");
+		return -EOPNOTSUPP;
 	}
 	snprintf(found, cap, "parsers of traced processes' files have %s%s%s", layers,
 		c.seccomp ? "" : "; no seccomp", c.landlock ? "" : "; no Landlock");

@@ -98,7 +98,8 @@ int callprobe_bpf(char *found, size_t cap, struct err *e)
 	}
 	if (code == ENOSYS && !filtered()) {
 		err_set(e, -ENOSYS, "the kernel has no bpf() system call");
-		return err_hint(e, "boot a kernel built with CONFIG_BPF_SYSCALL=y");
+		err_hint(e, "boot a kernel built with CONFIG_BPF_SYSCALL=y");
+		return -ENOSYS;
 	}
 	if (code == EPERM && unprivileged_disabled() && !priv_allow(CAP_BPF)) {
 		snprintf(found, cap, "bpf() is closed without CAP_BPF, so a filter on it cannot be detected");
@@ -117,7 +118,8 @@ int callprobe_perf(char *found, size_t cap, struct err *e)
 	}
 	if (code == ENOSYS && !filtered()) {
 		err_set(e, -ENOSYS, "the kernel has no perf_event_open() system call");
-		return err_hint(e, "boot a kernel built with CONFIG_PERF_EVENTS=y");
+		err_hint(e, "boot a kernel built with CONFIG_PERF_EVENTS=y");
+		return -ENOSYS;
 	}
 	return forbidden("perf_event_open()", code, e);
 }
@@ -152,7 +154,8 @@ int callprobe_task_files(char *found, size_t cap, struct err *e)
 
 	if (rc) {
 		err_sys(e, rc, "cannot read '/proc/self/task/TID/stat': not even procfs mode can record");
-		return err_hint(e, "mount -t proc proc /proc");
+		err_hint(e, "mount -t proc proc /proc");
+		return rc;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		bool can = read_task_file(names[i]) == 0;

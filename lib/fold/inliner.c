@@ -98,7 +98,8 @@ static int run(const char *const argv[], struct buf *out, struct err *e)
 	close(fds[1]);
 	if (code) {
 		err_sys(e, code, "cannot run '%s'", argv[0]);
-		return err_hint(e, "it is part of binutils, and --inline needs it");
+		err_hint(e, "it is part of binutils, and --inline needs it");
+		return code;
 	}
 	code = read_all(rd, out);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -378,14 +378,16 @@ static int refuse_binary(const struct paragraphs *p, const char *path, size_t n,
 	if (n >= CAPTURE_BLOCK_MAGIC_LEN &&
 		memcmp(bytes, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN) == 0) {
 		err_set(e, -EINVAL, "'%s' is a capture, not the text of symbolize", path);
-		return err_hint(e, "make the text of it first: symbolize '%s' | %s", path,
+		err_hint(e, "make the text of it first: symbolize '%s' | %s", path,
 			program_invocation_short_name);
+		return -EINVAL;
 	}
 	if (n < sizeof(magic) - 1 || memcmp(bytes, magic, sizeof(magic) - 1) != 0)
 		return 0;
 	err_set(e, -EINVAL, "'%s' is a perf.data file, not the text of perf script", path);
-	return err_hint(e, "make the text of it first: perf script -i '%s' | %s", path,
+	err_hint(e, "make the text of it first: perf script -i '%s' | %s", path,
 		program_invocation_short_name);
+	return -EINVAL;
 }
 
 /* Append the data of one read. 1, 0 at the end of all files, or -errno. */

@@ -286,11 +286,14 @@ static int offprogs_refused(const char *what, int code, struct err *e)
 /* Without the kernel's BTF the programs cannot be relocated; libbpf would only return EINVAL or ESRCH. */
 static int check_btf(struct err *e)
 {
+	int code;
+
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
 		return 0;
-	err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
-	return err_hint(e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' shows "
-			   "the details");
+	code = err_sys(e, -errno, "cannot read the kernel's BTF, '/sys/kernel/btf/vmlinux'");
+	err_hint(e, "the kernel needs CONFIG_DEBUG_INFO_BTF=y; 'bpfcheck --tool offcpu-record' shows "
+		    "the details");
+	return code;
 }
 
 /* In the first PID namespace ids need no translation: /proc/self/ns/pid has inode PROC_PID_INIT_INO. */

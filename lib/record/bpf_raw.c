@@ -60,7 +60,8 @@ static int check_shape(const struct rawprogs *p, const struct offcpu_opts *opts,
 		err_set(e, -ENOTSUP, "without the kernel's BTF there is no way to find out %s a thread %s",
 			opts->use_cgroup ? "in which cgroup" : "whose",
 			opts->use_cgroup ? "is" : "is to the system");
-		return err_hint(e, "'/sys/kernel/btf/vmlinux' is needed for that");
+		err_hint(e, "'/sys/kernel/btf/vmlinux' is needed for that");
+		return -ENOTSUP;
 	}
 	return 0;
 }

@@ -59,6 +59,7 @@ struct session_parts {
  */
 #define TABLES_NS UINT64_C(5000000000)
 #define TABLES_LOADS 20
+#define GATHER_MS 20 /* how often process events are gathered meanwhile */
 
 static void session_parts_image(struct session_parts *p, const struct offcpu_ev_image *ev);
 
@@ -208,10 +209,18 @@ static uint64_t session_parts_patience_ns(
 	return MAX(least_ns, p->load_ns * times);
 }
 
+/* Nothing drains the process events meanwhile. */
 static void await_tables(struct session_parts *p)
 {
-	unwinder_service(p->unwinder,
-		(int)(session_parts_patience_ns(p, TABLES_NS, TABLES_LOADS) / UINT64_C(1000000)));
+	uint64_t end_ns = now_ns() + session_parts_patience_ns(p, TABLES_NS, TABLES_LOADS);
+	struct unwinder_stats st;
+
+	do {
+		unwinder_service(p->unwinder, GATHER_MS);
+		if (p->events)
+			procevents_gather(p->events);
+		unwinder_stats(p->unwinder, &st);
+	} while (st.tables.pending && now_ns() < end_ns);
 }
 
 /*
@@ -418,8 +427,11 @@ static int use_privileges(
 static int get_ready(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
-	int rc = scan_targets(p, o, e), fd;
+	/* not before: nothing drains the events while the programs are loaded */
+	int rc = p->events ? procevents_start(p->events, e) : 0, fd;
 
+	if (!rc)
+		rc = scan_targets(p, o, e);
 	if (!rc)
 		rc = publish_targets(p, o, e);
 	if (!rc && p->unwinder)

@@ -1069,8 +1069,8 @@ static int compare(const struct task_layout *shape, const struct btf *btf, const
 			continue;
 		err_set(e, -EINVAL, "'%s' is of another kernel: this one has %s at byte %d", file,
 			task_layout_name(m), shape->at[m]);
-		return err_hint(
-			e, "give the BTF of the kernel that runs, 'uname -r' names it, or leave --btf out");
+		err_hint(e, "give the BTF of the kernel that runs, 'uname -r' names it, or leave --btf out");
+		return -EINVAL;
 	}
 	return 0;
 }

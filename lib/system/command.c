@@ -130,7 +130,9 @@ int command_go(struct command *c, const char *name, struct err *e)
 		waitpid(c->pid, &c->status, 0);
 	c->ended = true;
 	err_sys(e, -code, "cannot start '%s'", name);
-	return code == ENOENT ? err_hint(e, "no such command in PATH") : -code;
+	if (code == ENOENT)
+		err_hint(e, "no such command in PATH");
+	return -code;
 }
 
 void command_release(struct command *c)

@@ -15,13 +15,21 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 
-#define DATA_PAGES 128 /* 512 KiB per CPU, a power of two */
+/*
+ * Bytes of a CPU's buffer, powers of two: as much as everyone may lock by default
+ * (kernel.perf_event_mlock_kb), or more where permitted, while those of all CPUs
+ * together stay below ALL_RINGS.
+ */
+#define RING_LEAST ((size_t)512 << 10)
+#define RING_MOST ((size_t)4 << 20)
+#define ALL_RINGS ((size_t)32 << 20)
 
 struct ring {
+	int cpu;
 	int fd;
 	int id_fd; /* reports build IDs into the same buffer; < 0 = not supported by this kernel */
 	uint64_t id_id; /* its identifier in records */
-	struct perf_event_mmap_page *page;
+	struct perf_event_mmap_page *page; /* MAP_FAILED = not mapped */
 };
 
 /* A record copied out of its ring. The order is by time, then arrival. */
@@ -37,6 +45,7 @@ struct procevents {
 	size_t n_rings;
 	int epoll_fd;
 	size_t page_size;
+	size_t ring_size; /* bytes of each ring, behind its page */
 	struct buf bytes;
 	struct pending *pending;
 	size_t n_pending, max_pending;
@@ -52,6 +61,7 @@ static int open_one(int cpu, bool build_id, bool prompt)
 		.config = PERF_COUNT_SW_DUMMY,
 		.sample_period = 1,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER,
+		.disabled = 1,
 		.mmap = 1,
 		.mmap2 = 1,
 		.comm = !build_id,
@@ -62,43 +72,79 @@ static int open_one(int cpu, bool build_id, bool prompt)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = prompt ? 1 : DATA_PAGES * 4096u / 2,
+		.wakeup_watermark = prompt ? 1 : RING_LEAST / 2,
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int add_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
+static int open_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct ring *r = &p->rings[p->n_rings];
-	void *page;
+	int fd = open_one(cpu, false, prompt);
 
-	r->fd = open_one(cpu, false, prompt);
-	if (r->fd == -ENODEV)
+	if (fd == -ENODEV)
 		return 0; /* offline */
-	if (r->fd < 0)
-		return priv_explain_perf("watch processes with a perf event", r->fd, e);
-	page = mmap(NULL, (DATA_PAGES + 1) * p->page_size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-	if (page == MAP_FAILED) {
-		int code = -errno;
+	if (fd < 0)
+		return priv_explain_perf("watch processes with a perf event", fd, e);
+	*r = (struct ring){ .cpu = cpu, .fd = fd, .id_fd = -1, .page = MAP_FAILED };
+	p->n_rings++;
+	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0)
+		return err_sys(e, -errno, "cannot wait for a perf event");
+	return 0;
+}
 
-		close(r->fd);
-		err_sys(e, code, "cannot map a perf event's buffer");
-		return err_hint(e, "raise kernel.perf_event_mlock_kb, or give CAP_IPC_LOCK");
+static void unmap_rings(struct procevents *p)
+{
+	for (size_t i = 0; i < p->n_rings; i++) {
+		if (p->rings[i].page != MAP_FAILED)
+			munmap(p->rings[i].page, p->page_size + p->ring_size);
+		p->rings[i].page = MAP_FAILED;
 	}
-	r->page = page;
-	r->id_fd = open_one(cpu, true, prompt);
+}
+
+static int map_rings(struct procevents *p)
+{
+	for (size_t i = 0; i < p->n_rings; i++) {
+		p->rings[i].page = mmap(NULL, p->page_size + p->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			p->rings[i].fd, 0);
+		if (p->rings[i].page == MAP_FAILED)
+			return -errno;
+	}
+	return 0;
+}
+
+/* The kernel may refuse large buffers: the amount of memory that a user may lock is limited. */
+static int choose_size(struct procevents *p, struct err *e)
+{
+	int code;
+
+	p->ring_size = RING_MOST;
+	while (p->ring_size > RING_LEAST && p->ring_size * p->n_rings > ALL_RINGS)
+		p->ring_size /= 2;
+	for (;; p->ring_size /= 2) {
+		code = map_rings(p);
+		if (!code)
+			return 0;
+		unmap_rings(p);
+		if (p->ring_size <= RING_LEAST)
+			break;
+	}
+	err_sys(e, code, "cannot map a perf event's buffer");
+	err_hint(e, "raise kernel.perf_event_mlock_kb, or give CAP_IPC_LOCK");
+	return code;
+}
+
+static void add_build_ids(struct ring *r, bool prompt)
+{
+	r->id_fd = open_one(r->cpu, true, prompt);
 	if (r->id_fd >= 0 && (ioctl(r->id_fd, PERF_EVENT_IOC_ID, &r->id_id) != 0 ||
 				     ioctl(r->id_fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd) != 0)) {
 		close(r->id_fd);
 		r->id_fd = -1;
 	}
-	p->n_rings++;
-	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, r->fd, &ev) != 0)
-		return err_sys(e, -errno, "cannot wait for a perf event");
-	return 0;
 }
 
 int procevents_open(bool prompt, struct procevents **ret, struct err *e)
@@ -115,13 +161,26 @@ int procevents_open(bool prompt, struct procevents **ret, struct err *e)
 		rc = err_nomem(e, "process events");
 	owner_raise();
 	for (int cpu = 0; cpu < n && !rc; cpu++)
-		rc = add_ring(p, cpu, prompt, e);
+		rc = open_ring(p, cpu, prompt, e);
+	if (!rc)
+		rc = choose_size(p, e);
+	for (size_t i = 0; i < p->n_rings && !rc; i++)
+		add_build_ids(&p->rings[i], prompt);
 	owner_lower();
 	if (rc) {
 		procevents_close(p);
 		return rc;
 	}
 	*ret = p;
+	return 0;
+}
+
+int procevents_start(struct procevents *p, struct err *e)
+{
+	for (size_t i = 0; i < p->n_rings; i++)
+		if (ioctl(p->rings[i].fd, PERF_EVENT_IOC_ENABLE) != 0 ||
+			(p->rings[i].id_fd >= 0 && ioctl(p->rings[i].id_fd, PERF_EVENT_IOC_ENABLE) != 0))
+			return err_sys(e, -errno, "cannot enable a perf event");
 	return 0;
 }
 
@@ -134,8 +193,8 @@ void procevents_close(struct procevents *p)
 {
 	if (!p)
 		return;
+	unmap_rings(p);
 	for (size_t i = 0; i < p->n_rings; i++) {
-		munmap(p->rings[i].page, (DATA_PAGES + 1) * p->page_size);
 		if (p->rings[i].id_fd >= 0)
 			close(p->rings[i].id_fd);
 		close(p->rings[i].fd);
@@ -163,14 +222,13 @@ static uint64_t trailer(const uint8_t *rec, size_t len, size_t from_end)
 	return v;
 }
 
-static void keep(
-	struct procevents *p, const struct ring *r, const uint8_t *data, size_t size, uint64_t at, size_t len)
+static void keep(struct procevents *p, const struct ring *r, const uint8_t *data, uint64_t at, size_t len)
 {
-	size_t from = p->bytes.len, first = MIN(len, size - (size_t)(at % size));
+	size_t from = p->bytes.len, first = MIN(len, p->ring_size - (size_t)(at % p->ring_size));
 
 	if (base_grow(&p->pending, &p->max_pending, p->n_pending + 1, sizeof(*p->pending)) != 0)
 		return;
-	buf_put(&p->bytes, data + at % size, first);
+	buf_put(&p->bytes, data + at % p->ring_size, first);
 	buf_put(&p->bytes, data, len - first);
 	if (p->bytes.failed)
 		return;
@@ -183,7 +241,6 @@ static void keep(
 static void read_ring(struct procevents *p, struct ring *r)
 {
 	const uint8_t *data = (const uint8_t *)r->page + p->page_size;
-	size_t size = DATA_PAGES * p->page_size;
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = r->page->data_tail;
 
@@ -191,10 +248,10 @@ static void read_ring(struct procevents *p, struct ring *r)
 		struct perf_event_header h;
 
 		/* records are 8-aligned and so is the buffer: a header never wraps */
-		memcpy(&h, data + tail % size, sizeof(h));
+		memcpy(&h, data + tail % p->ring_size, sizeof(h));
 		if (h.size < sizeof(h) || h.size > head - tail)
 			break;
-		keep(p, r, data, size, tail, h.size);
+		keep(p, r, data, tail, h.size);
 		tail += h.size;
 	}
 	__atomic_store_n(&r->page->data_tail, head, __ATOMIC_RELEASE);
@@ -318,6 +375,12 @@ static void report_at_once(struct procevents *p)
 	}
 }
 
+void procevents_gather(struct procevents *p)
+{
+	for (size_t i = 0; i < p->n_rings; i++)
+		read_ring(p, &p->rings[i]);
+}
+
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
@@ -326,8 +389,7 @@ void procevents_drain(
 
 	if (settle)
 		horizon = now_ns() - PROCEVENTS_SETTLE_NS;
-	for (size_t i = 0; i < p->n_rings; i++)
-		read_ring(p, &p->rings[i]);
+	procevents_gather(p);
 	if (!p->n_pending)
 		return;
 	if (p->at_once)

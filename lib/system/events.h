@@ -48,6 +48,9 @@ struct procevents;
 int procevents_open(bool prompt, struct procevents **ret, struct err *e);
 void procevents_close(struct procevents *p); /* NULL is fine */
 
+/* Events begin now. Needs no privileges. Until then the kernel's buffers stay empty. */
+int procevents_start(struct procevents *p, struct err *e);
+
 /* For epoll(7). */
 int procevents_fd(const struct procevents *p);
 
@@ -67,5 +70,9 @@ bool procevents_pending(const struct procevents *p);
  */
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
+
+/* Take all events out of the kernel's buffers, for the next drain: while nothing drains, they would overflow.
+ */
+void procevents_gather(struct procevents *p);
 
 #endif

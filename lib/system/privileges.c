@@ -358,5 +358,6 @@ int priv_explain_perf(const char *what, int code, struct err *e)
 		"not permitted to %s: kernel.perf_event_paranoid=%ld takes CAP_SYS_ADMIN for that, "
 		"CAP_PERFMON does not do",
 		what, paranoid);
-	return err_hint(e, "sysctl -w kernel.perf_event_paranoid=2, or run as root");
+	err_hint(e, "sysctl -w kernel.perf_event_paranoid=2, or run as root");
+	return code;
 }

@@ -15,16 +15,18 @@ static int check(uint32_t id, bool process, struct err *e)
 	if (!procinfo_status(id, &st) && kill((pid_t)id, 0) != 0 && errno == EPERM) {
 		err_set(e, -EACCES, "/proc hides %s %u: it is another user's", process ? "process" : "thread",
 			id);
-		return err_hint(
-			e, "/proc is mounted with hidepid: run as root, or in the group of its option gid=");
+		err_hint(e, "/proc is mounted with hidepid: run as root, or in the group of its option gid=");
+		return -EACCES;
 	}
 	if (!procinfo_status(id, &st)) {
 		err_set(e, -ESRCH, "no such %s: %u", process ? "process" : "thread", id);
-		return err_hint(e, "ids are those of this PID namespace; 'ps -eLf' lists them");
+		err_hint(e, "ids are those of this PID namespace; 'ps -eLf' lists them");
+		return -ESRCH;
 	}
 	if (process && st.tgid != id) {
 		err_set(e, -ESRCH, "%u is a thread of process %u", id, st.tgid);
-		return err_hint(e, "give -t %u for the thread, -p %u for the process", id, st.tgid);
+		err_hint(e, "give -t %u for the thread, -p %u for the process", id, st.tgid);
+		return -ESRCH;
 	}
 	if (process ? !procinfo_living(id) : st.state == 'Z')
 		return err_set(

@@ -27,7 +27,8 @@ static int refuse(char *found, size_t cap, struct err *e)
 {
 	(void)found, (void)cap;
 	err_set(e, -EACCES, "refused");
-	return err_hint(e, "ask");
+	err_hint(e, "ask");
+	return -EACCES;
 }
 
 static int sleep_on(char *found, size_t cap, struct err *e)

@@ -7,10 +7,15 @@
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
+
+/* more events of one CPU than fit in its buffer, of 4 MiB at most, even if they are the smallest ones */
+#define MANY 100000
 
 struct seen {
 	uint32_t pid;
@@ -71,6 +76,34 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static void count_any(void *ctx, const struct procevent *ev)
+{
+	uint64_t *n = ctx;
+
+	n[ev->type == PROCEVENT_LOST] += ev->type == PROCEVENT_LOST ? ev->lost : ev->type == PROCEVENT_COMM;
+}
+
+static void new_name(void)
+{
+	prctl(PR_SET_NAME, "last");
+}
+
+/* Causes more events than fit in the buffers, of which none is reported. */
+static void before_the_start(struct tap *t, struct procevents *p)
+{
+	uint64_t n[2] = { 0 };
+
+	for (int i = 0; i < MANY; i++)
+		prctl(PR_SET_NAME, i & 1 ? "odd" : "even");
+	procevents_drain(p, false, count_any, n);
+	tap_eq_u64(t, n[0] + n[1], 0, "before the start no event is reported, and none is lost");
+	tap_ok(t, procevents_start(p, NULL) == 0, "events begin");
+	n[0] = n[1] = 0;
+	new_name();
+	procevents_drain(p, false, count_any, n);
+	tap_ok(t, n[0] > 0 && !n[1], "after the start events are reported");
+}
+
 static void one_life(struct tap *t, struct procevents *p)
 {
 	struct seen s = { .ordered = true };
@@ -117,18 +150,6 @@ static void settling(struct tap *t, struct procevents *p)
 	tap_ok(t, s.forks == 1 && s.exits == 1, "events of 20 ms ago are reported by a drain that settles");
 }
 
-static void count_any(void *ctx, const struct procevent *ev)
-{
-	uint64_t *n = ctx;
-
-	n[ev->type == PROCEVENT_LOST] += ev->type == PROCEVENT_LOST ? ev->lost : ev->type == PROCEVENT_COMM;
-}
-
-static void new_name(void)
-{
-	prctl(PR_SET_NAME, "last");
-}
-
 /* The kernel reports this to the event with build IDs first, and only mappings of that one are used. */
 static void new_process(void)
 {
@@ -142,7 +163,6 @@ static void new_process(void)
 /* Cause more events than fit in the buffer. NEXT causes another event when there is room again. */
 static void overflow(struct tap *t, struct procevents *p, void (*next)(void), const char *what)
 {
-	enum { N = 60000 };
 	uint64_t n[2] = { 0 };
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
 	cpu_set_t here, before;
@@ -154,7 +174,7 @@ static void overflow(struct tap *t, struct procevents *p, void (*next)(void), co
 	sched_setaffinity(0, sizeof(here), &here);
 	procevents_drain(p, false, count_any, n);
 	n[0] = n[1] = 0;
-	for (int i = 0; i < N; i++)
+	for (int i = 0; i < MANY; i++)
 		prctl(PR_SET_NAME, i & 1 ? "odd" : "even");
 	tap_ok(t, poll(&pfd, 1, 0) == 1, "the descriptor is readable when a buffer is full");
 	/* the kernel reports how many were lost before the next record that fits */
@@ -162,9 +182,35 @@ static void overflow(struct tap *t, struct procevents *p, void (*next)(void), co
 	next();
 	procevents_drain(p, false, count_any, n);
 	tap_ok(t, n[1] > 0, "lost events are reported before %s", what);
-	tap_ok(t, n[0] + n[1] >= N + (next == new_name),
+	tap_ok(t, n[0] + n[1] >= MANY + (next == new_name),
 		"reported and lost events are together at least as many as were caused");
 	sched_setaffinity(0, sizeof(before), &before);
+}
+
+/* Drain P until its descriptor is not readable. */
+static void empty(struct procevents *p)
+{
+	struct seen s = { .ordered = true };
+	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
+
+	for (int i = 0; i < 100 && poll(&pfd, 1, 0) == 1; i++)
+		procevents_drain(p, false, take, &s);
+}
+
+/* More events than fit in the buffer, which is emptied now and then. */
+static void gathering(struct tap *t, struct procevents *p)
+{
+	uint64_t n[2] = { 0 };
+
+	empty(p);
+	for (int i = 0; i < MANY; i++) {
+		prctl(PR_SET_NAME, i & 1 ? "odd" : "even");
+		if (i % 100 == 0)
+			procevents_gather(p);
+	}
+	procevents_drain(p, false, count_any, n);
+	tap_eq_u64(t, n[1], 0, "no event is lost if the buffers are emptied in time");
+	tap_ok(t, n[0] >= MANY, "the next drain reports every event");
 }
 
 struct at_once {
@@ -191,16 +237,6 @@ static bool readable(struct procevents *p)
 	return poll(&pfd, 1, 1000) == 1;
 }
 
-/* Drain P until its descriptor is not readable. */
-static void empty(struct procevents *p)
-{
-	struct seen s = { .ordered = true };
-	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
-
-	for (int i = 0; i < 100 && poll(&pfd, 1, 0) == 1; i++)
-		procevents_drain(p, false, take, &s);
-}
-
 static void prompt(struct tap *t)
 {
 	struct at_once a = { .pid = (uint32_t)getpid() };
@@ -208,8 +244,9 @@ static void prompt(struct tap *t)
 	struct procevents *p = NULL;
 	void *code;
 
-	if (procevents_open(true, &p, NULL) != 0) {
+	if (procevents_open(true, &p, NULL) != 0 || procevents_start(p, NULL) != 0) {
 		tap_skip(t, "prompt events", "they cannot be opened");
+		procevents_close(p);
 		return;
 	}
 	procevents_at_once(p, take_at_once, &a);
@@ -244,6 +281,31 @@ static void lazy(struct tap *t, struct procevents *p)
 	munmap(code, 4096);
 }
 
+/* A user who may lock only as much memory as kernel.perf_event_mlock_kb allows. */
+static void without_memory_to_lock(struct tap *t)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0) {
+		struct procevents *p;
+		struct rlimit none = { 0 };
+		cap_t caps = cap_get_proc();
+
+		if (!caps || cap_set_flag(caps, CAP_EFFECTIVE, 1, (cap_value_t[]){ CAP_IPC_LOCK }, 0) != 0 ||
+			cap_set_proc(caps) != 0 || setrlimit(RLIMIT_MEMLOCK, &none) != 0)
+			_exit(2);
+		cap_free(caps);
+		if (procevents_open(false, &p, NULL) != 0)
+			_exit(1);
+		procevents_close(p);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	tap_eq_u64(
+		t, (uint64_t)status, 0, "events are opened if no memory can be locked, with smaller buffers");
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -260,12 +322,15 @@ int main(void)
 	tap_ok(&t, rc == 0, "events on every CPU are opened");
 	if (rc)
 		return tap_done(&t);
+	before_the_start(&t, p);
 	one_life(&t, p);
 	settling(&t, p);
 	lazy(&t, p);
+	gathering(&t, p);
 	overflow(&t, p, new_name, "a new name");
 	overflow(&t, p, new_process, "a new process");
 	procevents_close(p);
+	without_memory_to_lock(&t);
 	prompt(&t);
 	return tap_done(&t);
 }
