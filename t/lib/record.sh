@@ -195,7 +195,7 @@ judge() {
 			print "$name: recorded $S + runnable $R of $off to $off_most off, requested $requested, measured $measured; $N waits of $count\n";
 			if ($ARGV[0] eq "requested") { $bad++ if $S < $requested - $stolen }
 			elsif ($ARGV[0] eq "measured") { $bad++ if $S > $measured * 1.01 + 3e6 || $S + $R < ($measured < $off ? $measured : $off) * 0.99 - $stolen }
-			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off_most * 1.01 + 2e7 }
+			elsif ($ARGV[0] eq "off") { $bad++ if $S + $R < $off * 0.99 - $stolen || $S + $R > $off_most * 1.01 }
 			elsif ($ARGV[0] eq "count") { $bad++ if $N < $count - 1 - $stolen / 2e7 && $name ne "w-mutex" || $N > $count + 8 }
 		}
 		exit !!$bad' "$1" "$TMP/got" "$TMP/said" "$stolen"

@@ -4,13 +4,13 @@
  *
  * Each thread has its own name and waits in one way. At its end it prints
  *
- * 	NAME TID COUNT ASKED MEASURED OFF OFF_MOST
+ * 	NAME TID COUNT REQUESTED MEASURED OFF OFF_MOST
  *
  * the number of waits; the least time that it had to wait, and the time that it
  * waited by its own clock; and its whole time off the CPU, including runnable
  * time: its wall-clock time minus the CPU time in
- * /proc/PID/task/TID/schedstat, OFF since it first ran in this file, OFF_MOST
- * since it was created. Times are nanoseconds.
+ * /proc/PID/task/TID/schedstat, OFF while it ran in this file, OFF_MOST from
+ * its creation until it was gone. Times are nanoseconds.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -32,7 +32,8 @@ struct self {
 	uint64_t count, requested, measured;
 	uint64_t created;
 	uint64_t wall, cpu; /* at the beginning, later the difference until the end */
-	uint64_t off_most;
+	uint64_t cpu_all; /* since it was created */
+	uint64_t off_most; /* 0 = it is not gone yet */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -75,7 +76,7 @@ static void end(struct self *s)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = schedstat_ns();
 
-	s->off_most = now - s->created - cpu;
+	s->cpu_all = cpu;
 	s->wall = now - s->wall;
 	s->cpu = cpu - s->cpu;
 }
@@ -235,6 +236,22 @@ static void until_blocked(const struct self *s)
 	} while (!state || strncmp(state, ") S", 3) != 0);
 }
 
+/* A thread may be preempted even while it exits, when its own clock can tell no more. */
+static void until_gone(struct self *selves, int n)
+{
+	int left = n;
+
+	for (; left; pause_ns(2 * MS))
+		for (struct self *s = selves; s < selves + n; s++) {
+			long tid = __atomic_load_n(&s->tid, __ATOMIC_ACQUIRE);
+
+			if (!tid || s->off_most || syscall(SYS_tgkill, getpid(), tid, 0) == 0)
+				continue;
+			s->off_most = clock_ns(CLOCK_MONOTONIC) - s->created - s->cpu_all;
+			left--;
+		}
+}
+
 int main(void)
 {
 	void *(*const run[])(void *) = { short_sleeps, long_sleep, mutex_waiter, cond_waiter, pipe_reader,
@@ -263,6 +280,7 @@ int main(void)
 	pthread_cond_signal(&cond);
 	pthread_mutex_unlock(&cond_lock);
 	close(feed[1]);
+	until_gone(selves, N);
 	for (int i = 0; i < N; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 0; i < N; i++)
