@@ -44,7 +44,7 @@ quick() {
 # retries: bpftool prints nothing if a program is removed while it lists them
 programs() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		bpftool -j prog show 2>/dev/null | perl -MJSON::PP -0777 -e '
+		bpftool -j prog show 2>/dev/null | perl -MCpanel::JSON::XS -0777 -e '
 			my $all = eval { decode_json(<STDIN>) };
 			exit 1 if ref $all ne "ARRAY";
 			for (@$all) {

@@ -15,7 +15,7 @@
 # number of waits that the exact capture has lost.
 use strict;
 use warnings;
-use JSON::PP;
+use Cpanel::JSON::XS;
 
 @ARGV >= 4 or die "usage: procshare BIN EXACT SAMPLED THERE [PID...]\n";
 my ($bin, $exact_file, $looks_file, $there) = splice @ARGV, 0, 4;

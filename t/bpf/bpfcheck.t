@@ -30,7 +30,7 @@ for probe in stack_map take_stack recorder unwind_tables raw_recorder process_ev
 	like "$(item live.$probe)" '"status": "ok"' "live probe $probe succeeds"
 done
 like "$(item live.take_stack)" 'kernel stack of [1-9][0-9]* frames and a user stack of [1-9]' 'live probe take_stack finds frames in both stacks'
-ok '--json prints one JSON object' perl -MJSON::PP -0777 -ne 'ref decode_json($_) eq "HASH" or die' "$out"
+ok '--json prints one JSON object' perl -MCpanel::JSON::XS -0777 -ne 'ref decode_json($_) eq "HASH" or die' "$out"
 if [ -s "$TMP/dmesg.err" ]; then
 	skip 'nothing is logged by the kernel' "$(head -n 1 "$TMP/dmesg.err")"
 else

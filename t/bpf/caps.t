@@ -47,7 +47,7 @@ as() {
 # query PERL: evaluates PERL, where $d is the decoded JSON of file $json, and prints each value it returns on
 # a line
 query() {
-	perl -MJSON::PP -0777 -e 'open my $f, "<", $ARGV[0] or die; $d = decode_json(<$f>);
+	perl -MCpanel::JSON::XS -0777 -e 'open my $f, "<", $ARGV[0] or die; $d = decode_json(<$f>);
 		sub step { (grep { $_->{id} eq $_[0] } @{$d->{caps}{steps}})[0] }
 		sub tool { (grep { $_->{name} eq $_[0] } @{$d->{caps}{tools}})[0] }
 		print "$_\n" for eval $ARGV[1]; die $@ if $@' "$json" "$1"
@@ -120,7 +120,7 @@ else
 fi
 
 # the JSON object
-ok '--json prints JSON with a result of each step for each set and user' perl -MJSON::PP -0777 -ne '
+ok '--json prints JSON with a result of each step for each set and user' perl -MCpanel::JSON::XS -0777 -ne '
 	$d = decode_json($_); $c = $d->{caps};
 	die "schema" unless $d->{schema} == 1 && $d->{status} == 0 && !$c->{late} && @{$c->{sets}} >= 16;
 	die "tools" unless 6 == grep { $_->{name} } @{$c->{tools}};
@@ -134,7 +134,7 @@ ok '--json prints JSON with a result of each step for each set and user' perl -M
 	die "steps" unless keys %seen > 40' "$json"
 is "$(query 'map { $_->{name} } @{$d->{caps}{users}}' | tr '\n' ' ')" 'root ordinary ' 'bpfcheck --caps tries as root and as an ordinary user'
 ok 'the column of a least set says ok, and those of the sets with one less do not' \
-	perl -MJSON::PP -0777 -ne '
+	perl -MCpanel::JSON::XS -0777 -ne '
 	$c = decode_json($_)->{caps};
 	%at = map { join(" ", sort @{$c->{sets}[$_]{caps}}) => $_ } 0 .. $#{$c->{sets}};
 	for $s (@{$c->{steps}}) {

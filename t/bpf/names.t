@@ -39,7 +39,7 @@ stored() {
 
 # frames CAP: prints the same for each distinct user frame that symbolize names
 frames() {
-	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | perl -MJSON::PP -ne '
+	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | perl -MCpanel::JSON::XS -ne '
 		my $w = decode_json($_);
 		next unless $w->{type} eq "wait";
 		my $leaf = 1;

@@ -121,7 +121,7 @@ like " $expected" '^ own( ns subid)? $' "cat: the user may read no other process
 
 # recorded CAP: prints the names, without "o-", of the processes that have waits in the capture
 recorded() {
-	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | perl -MJSON::PP -ne '
+	"$BIN/symbolize" -q --format=json "$1" 2>/dev/null | perl -MCpanel::JSON::XS -ne '
 		my $w = decode_json($_);
 		$h{$1}++ if $w->{type} eq "wait" && $w->{process_comm} =~ /^o-(\w+)/;
 		END { print map "$_ ", sort keys %h }'

@@ -101,7 +101,7 @@ s_chroot() { mounted 'mkdir -p root && mount -t tmpfs none root && mkdir root/pr
 #   $said  VERDICT and MODE of offcpu-record, as bpfcheck says
 #   $did   the same, by what the recorder does
 json() { # PERL: over $d, the object that bpfcheck printed
-	perl -MJSON::PP -0777 -e 'open F, "<", shift or exit 1; $d = eval { decode_json(<F>) } || {};
+	perl -MCpanel::JSON::XS -0777 -e 'open F, "<", shift or exit 1; $d = eval { decode_json(<F>) } || {};
 		%t = map { $_->{name} => $_ } @{$d->{tools} || []}; '"$1" "$W/said.json"
 }
 

@@ -56,7 +56,7 @@ kernel_bytes() {
 	done 2>/dev/null | sort -u | while read -r k_id; do
 		bpftool map show id "$k_id" -j
 		echo
-	done | perl -MJSON::PP -ne '
+	done | perl -MCpanel::JSON::XS -ne '
 		my $m = eval { decode_json($_) } or next;
 		$sum += $m->{bytes_memlock} if $m->{name} =~ /^unwind_(segs|rules|used)$/;
 		next if $m->{name} ne "unwind_chunks";

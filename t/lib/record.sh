@@ -110,7 +110,7 @@ rec_stop() {
 }
 
 waits() {
-	"$BIN/symbolize" -q --format=json "$1" 2>"$TMP/waits.err" | perl -MJSON::PP -e '
+	"$BIN/symbolize" -q --format=json "$1" 2>"$TMP/waits.err" | perl -MCpanel::JSON::XS -e '
 		use strict; use warnings;
 		our ($n, @o, $w, %c, %h) = (0);
 		my $code = eval "sub { $ARGV[0] }" or die $@;
@@ -176,8 +176,10 @@ steal_ns() {
 	awk '/^cpu / { printf "%d0000000\n", $9 }' /proc/stat
 }
 
+# A thread that others cannot see any more may still be preempted in its exit: those times are left out.
 judged() {
 	waits "$1" '
+		return if $w->{preempted} && kernel() =~ /(^|;)do_exit(;|$)/;
 		my $k = "$w->{tid} " . ($w->{preempted} ? "R" : "S");
 		$h{$k} += $w->{total_ns}; $h{"$w->{tid} N"} += $w->{count} if !$w->{preempted}' >"$TMP/got"
 }

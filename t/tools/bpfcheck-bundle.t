@@ -24,7 +24,7 @@ ok "no file is left out because a rule for it is missing" sh -c '! grep "no rule
 run timeout 60 "$B" --root bpfcheck-bundle --json
 ok "an unpacked bundle works as a tree for --root" [ "$rc" -le 1 ]
 checks() { # results of the checks that only read, and do not probe
-	perl -MJSON::PP -0777 -ne '
+	perl -MCpanel::JSON::XS -0777 -ne '
 		print map { "$_->{id} $_->{status}\n" } grep { $_->{group} =~ /^(kernel|configuration|BTF|sysctls|symbols)$/ }
 			grep { $_->{id} !~ /debuginfod|debug_files|vmlinux/ } @{decode_json($_)->{checks}}' "$1" | sort
 }
@@ -32,7 +32,7 @@ checks "$out" >there
 "$B" --json >live.json
 checks live.json >here
 same here there "checks of the unpacked bundle give the same results as on the machine"
-perl -MJSON::PP -0777 -ne 'decode_json($_)' bpfcheck-bundle/bpfcheck.json
+perl -MCpanel::JSON::XS -0777 -ne 'decode_json($_)' bpfcheck-bundle/bpfcheck.json
 is "$?" 0 "bpfcheck.json in the bundle is valid JSON"
 like "$(cat bpfcheck-bundle/bpfcheck.txt)" '^kernel +ok' "bpfcheck.txt in the bundle has the output of -v"
 

@@ -33,7 +33,7 @@ finds() {
 
 for t in debian-6.1 debian-5.10 ubuntu-5.15 ubuntu-6.8 el9-5.14 locked-6.8 container-6.8; do
 	tree $t
-	ok "$t: the output is valid JSON, and each id occurs once" perl -MJSON::PP -0777 -ne '
+	ok "$t: the output is valid JSON, and each id occurs once" perl -MCpanel::JSON::XS -0777 -ne '
 		$d = decode_json($_);
 		for $c (@{$d->{checks}}) { die $c->{id} if $seen{$c->{id}}++; }
 		for $t (@{$d->{tools}}) { die if ($t->{name} eq "offcpu-record") != exists $t->{mode}; }' "$out"

@@ -90,7 +90,7 @@ done
 if "$@" -q all >/dev/null 2>&1; then
 	status 0 "make compile_commands.json succeeds" "$@" compile_commands.json
 	# shellcheck disable=SC2016 # Perl's
-	perl -MJSON::PP -e '
+	perl -MCpanel::JSON::XS -e '
 		my $list = decode_json(join "", <>);
 		-e "$_->{directory}/$_->{file}" && $_->{command} =~ / -Ilib / or die $_->{file} for @$list;
 		print "$_->{file}\n" for @$list' compile_commands.json >"$TMP/sources"

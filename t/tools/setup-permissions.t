@@ -102,7 +102,7 @@ same "$TMP/before" "$TMP/after" "--dry-run changes nothing"
 
 # the capabilities of bpfcheck --caps in the words of setcap, without those that the ptrace rule makes useless
 found() { # TOOL
-	perl -MJSON::PP -0777 -ne '
+	perl -MCpanel::JSON::XS -0777 -ne '
 		($t) = grep { $_->{name} eq "'"$1"'" } @{decode_json($_)->{caps}{tools}};
 		print join ",", sort map { lc } grep { !/PTRACE|DAC_READ|SYS_ADMIN|SYS_RESOURCE/ }
 			@{$t->{required}}, map { $_->{cap} } @{$t->{useful}};' "$TMP/caps.json"

@@ -4,7 +4,7 @@
 # every field that both have, and sums made here from the records.
 use strict;
 use warnings;
-use JSON::PP;
+use Cpanel::JSON::XS;
 use Math::BigInt;
 
 my ($records, $json) = @ARGV;
@@ -20,7 +20,7 @@ while (<$in>) {
 	push @{$got{$kind}}, {map { split /=/, $_, 2 } @f};
 }
 open my $j, '<:raw', $json or die "compare.pl: $json: $!\n";
-my $said = JSON::PP->new->utf8->decode(do { local $/; <$j> });
+my $said = Cpanel::JSON::XS->new->utf8->decode(do { local $/; <$j> });
 
 sub same {
 	my ($want, $have, $what) = @_;
