@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/btf.h"
+#include "system/btf.h"
 
 #include <bpf/btf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
-#define BTF_MAX (256U << 20)
 #define STACKMAP TOOL_BIT(TOOL_STACKMAP_TEST)
 #define RECORD TOOL_BIT(TOOL_OFFCPU_RECORD)
 
@@ -85,9 +85,9 @@ static void append(char *buf, size_t cap, const char *name)
 	snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", name);
 }
 
-static bool has_value(const struct btf *btf, uint32_t id, const char *name);
+static bool has_value(const struct btf_image *btf, uint32_t id, const char *name);
 
-static void scan_type(struct scan *s, const struct btf *btf, const struct btf_type *t, uint32_t id)
+static void scan_type(struct scan *s, const struct btf_image *btf, const struct btf_type *t, uint32_t id)
 {
 	struct wanted *list = btf_is_typedef(t) ? s->trace : s->structs;
 	size_t n = btf_is_typedef(t) ? ARRAY_LEN(s->trace) : ARRAY_LEN(s->structs);
@@ -95,7 +95,7 @@ static void scan_type(struct scan *s, const struct btf *btf, const struct btf_ty
 
 	if (!btf_is_typedef(t) && !btf_is_struct(t) && !btf_is_any_enum(t))
 		return;
-	name = btf__name_by_offset(btf, t->name_off);
+	name = btf_image_name(btf, t->name_off);
 	if (!name)
 		return;
 	if (btf_is_any_enum(t)) {
@@ -112,7 +112,7 @@ static void scan_type(struct scan *s, const struct btf *btf, const struct btf_ty
 			list[i].id = id;
 }
 
-static void scan(struct scan *s, const struct btf *btf)
+static void scan(struct scan *s, const struct btf_image *btf)
 {
 	*s = (struct scan){
 		.trace = { [SWITCH] = { .name = "btf_trace_sched_switch" },
@@ -128,31 +128,31 @@ static void scan(struct scan *s, const struct btf *btf)
 			[ENTITY] = { .name = "sched_entity" },
 			[ITER] = { .name = "bpf_iter__task" } },
 	};
-	for (uint32_t id = 1; id < btf__type_cnt(btf); id++)
-		scan_type(s, btf, btf__type_by_id(btf, id), id);
+	for (uint32_t id = 1; id < btf->n; id++)
+		scan_type(s, btf, btf_image_type(btf, id), id);
 }
 
 /* The number of arguments of tracepoint typedef ID, context pointer included; -1 = not such a typedef. */
-static int arity(const struct btf *btf, uint32_t id)
+static int arity(const struct btf_image *btf, uint32_t id)
 {
-	const struct btf_type *t = btf__type_by_id(btf, id);
+	const struct btf_type *t = btf_image_type(btf, id);
 
-	t = t ? btf__type_by_id(btf, t->type) : NULL;
-	t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
+	t = t ? btf_image_type(btf, t->type) : NULL;
+	t = t && btf_is_ptr(t) ? btf_image_type(btf, t->type) : NULL;
 	return t && btf_is_func_proto(t) ? btf_vlen(t) : -1;
 }
 
 /* BUDGET limits the number of members that are read: a malicious type can nest without end. */
-static bool find_member(const struct btf *btf, uint32_t id, const char *name, unsigned int *budget)
+static bool find_member(const struct btf_image *btf, uint32_t id, const char *name, unsigned int *budget)
 {
-	const struct btf_type *t = btf__type_by_id(btf, id);
+	const struct btf_type *t = btf_image_type(btf, id);
 	const struct btf_member *member;
 
 	if (!t || !btf_is_composite(t))
 		return false;
 	member = btf_members(t);
 	for (int i = 0; i < btf_vlen(t) && *budget; i++) {
-		const char *is = btf__name_by_offset(btf, member[i].name_off);
+		const char *is = btf_image_name(btf, member[i].name_off);
 
 		--*budget;
 		if (is && strcmp(is, name) == 0)
@@ -164,23 +164,23 @@ static bool find_member(const struct btf *btf, uint32_t id, const char *name, un
 	return false;
 }
 
-static bool has_member(const struct btf *btf, uint32_t id, const char *name)
+static bool has_member(const struct btf_image *btf, uint32_t id, const char *name)
 {
 	unsigned int budget = 10000;
 
 	return find_member(btf, id, name, &budget);
 }
 
-static bool has_value(const struct btf *btf, uint32_t id, const char *name)
+static bool has_value(const struct btf_image *btf, uint32_t id, const char *name)
 {
-	const struct btf_type *t = btf__type_by_id(btf, id);
+	const struct btf_type *t = btf_image_type(btf, id);
 	const struct btf_enum *value;
 
 	if (!id || !t || !btf_is_enum(t))
 		return false;
 	value = btf_enum(t);
 	for (int i = 0; i < btf_vlen(t); i++) {
-		const char *is = btf__name_by_offset(btf, value[i].name_off);
+		const char *is = btf_image_name(btf, value[i].name_off);
 
 		if (is && strcmp(is, name) == 0)
 			return true;
@@ -207,7 +207,7 @@ static void judge(const struct machine *m, struct findings *f, const char *id, c
 }
 
 static void check_switch(
-	const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
+	const struct machine *m, const struct scan *s, const struct btf_image *btf, struct findings *f)
 {
 	int n = s->trace[SWITCH].id ? arity(btf, s->trace[SWITCH].id) : -1;
 
@@ -219,7 +219,7 @@ static void check_switch(
 }
 
 /* Members of missing structures are not listed: the structures are. */
-static void missing_members(const struct scan *s, const struct btf *btf, char *buf, size_t cap)
+static void missing_members(const struct scan *s, const struct btf_image *btf, char *buf, size_t cap)
 {
 	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
 		uint32_t of = s->structs[members[i].of].id;
@@ -232,7 +232,7 @@ static void missing_members(const struct scan *s, const struct btf *btf, char *b
 
 /* Append the values of LIST that enum ID lacks to BUF, without their prefix. Returns the modes barred. */
 static unsigned int missing_values(
-	const struct btf *btf, uint32_t id, const struct value *list, size_t n, char *buf, size_t cap)
+	const struct btf_image *btf, uint32_t id, const struct value *list, size_t n, char *buf, size_t cap)
 {
 	unsigned int bars = 0;
 
@@ -248,7 +248,7 @@ static unsigned int missing_values(
 }
 
 static void check_needs(
-	const struct machine *m, const struct scan *s, const struct btf *btf, struct findings *f)
+	const struct machine *m, const struct scan *s, const struct btf_image *btf, struct findings *f)
 {
 	char missing[400] = "";
 	unsigned int bars;
@@ -279,22 +279,6 @@ static void check_needs(
 	judge(m, f, "BTF.maps", "every kind of map that is used", missing, bars);
 }
 
-static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	(void)level, (void)fmt, (void)ap;
-	return 0;
-}
-
-/* Parse DATA with libbpf's messages off. NULL and errno if it is not BTF. */
-static struct btf *parse(const char *data, size_t len)
-{
-	libbpf_print_fn_t before = libbpf_set_print(silent);
-	struct btf *btf = len <= UINT32_MAX ? btf__new(data, (uint32_t)len) : NULL;
-
-	libbpf_set_print(before);
-	return btf;
-}
-
 static void unusable(const struct machine *m, const char *msg, bool absent, struct findings *f)
 {
 	struct finding *fi = findings_add(f, GROUP_BTF, FINDING_FAIL, "BTF.vmlinux", "%s", msg);
@@ -310,33 +294,32 @@ static void unusable(const struct machine *m, const char *msg, bool absent, stru
 
 void btfcheck_run(const struct machine *m, struct findings *f)
 {
-	_cleanup_free_ char *data = NULL;
+	struct btf_image btf = { 0 };
 	struct err e = { 0 };
-	struct btf *btf;
 	struct scan s;
-	size_t len;
-	int rc;
+	int fd = root_openat(m->root, &BTF_VMLINUX[1], O_RDONLY | O_NONBLOCK, &e), rc = fd;
 
-	rc = root_read(m->root, "sys/kernel/btf/vmlinux", BTF_MAX, &data, &len, &e);
-	if (rc) {
-		unusable(m,
-			rc == -ENOENT ? "no /sys/kernel/btf/vmlinux: the kernel was built without BTF"
-				      : e.msg,
+	if (fd >= 0) {
+		rc = btf_image_read(&btf, fd, BTF_VMLINUX, m->root->live, &e);
+		close(fd);
+	}
+	if (rc < 0) {
+		unusable(m, rc == -ENOENT ? "no " BTF_VMLINUX ": the kernel was built without BTF" : e.msg,
 			rc == -ENOENT, f);
 		return;
 	}
-	btf = parse(data, len);
-	if (!btf) {
+	rc = btf_image_parse(&btf);
+	if (rc) {
 		char msg[128];
 
-		snprintf(msg, sizeof(msg), "/sys/kernel/btf/vmlinux is damaged: %zu bytes are not BTF (%s)",
-			len, err_name(errno));
+		snprintf(msg, sizeof(msg), BTF_VMLINUX " is damaged: %zu bytes are not BTF (%s)", btf.len,
+			err_name(-rc));
 		unusable(m, msg, false, f);
-		return;
+	} else {
+		findings_add(f, GROUP_BTF, FINDING_OK, "BTF.vmlinux", BTF_VMLINUX ", %u types, %zu KiB",
+			btf.n - 1, btf.len >> 10);
+		scan(&s, &btf);
+		check_needs(m, &s, &btf, f);
 	}
-	findings_add(f, GROUP_BTF, FINDING_OK, "BTF.vmlinux", "/sys/kernel/btf/vmlinux, %u types, %zu KiB",
-		btf__type_cnt(btf) - 1, len >> 10);
-	scan(&s, btf);
-	check_needs(m, &s, btf, f);
-	btf__free(btf);
+	btf_image_release(&btf);
 }

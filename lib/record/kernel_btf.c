@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/kernel_btf.h"
 #include "base/bytes.h"
+#include "system/btf.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -11,29 +12,12 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
-#define VMLINUX "/sys/kernel/btf/vmlinux"
 #define MODIFIERS_MAX 64 /* in a row: more would be a loop */
-#define KINDS 20
-#define BYTES_MAX (256 << 20)
-
-/* The bytes of BTF. */
-struct image {
-	const uint8_t *bytes;
-	size_t len;
-	bool mapped; /* else allocated */
-	const uint8_t *types;
-	const char *strings;
-	uint32_t types_len, strings_len;
-	uint32_t *at; /* by id: offset of the type in `types` */
-	uint32_t n; /* number of ids; 0 is void */
-	size_t cap;
-};
 
 /* The types to be copied, in the order of their new ids. */
 struct copy {
-	const struct image *from;
+	const struct btf_image *from;
 	uint32_t *new_id; /* by old id; 0 = not copied */
 	uint32_t *old; /* by new id - 1 */
 	size_t n, max_old;
@@ -41,113 +25,6 @@ struct copy {
 	struct buf types, strings;
 	bool failed;
 };
-
-static void release(struct image *b)
-{
-	if (b->mapped)
-		munmap((void *)(uintptr_t)b->bytes, b->len);
-	else
-		free((void *)(uintptr_t)b->bytes);
-	free(b->at);
-}
-
-/*
- * Linux 6.16 and later can map their BTF, which saves copying some megabytes.
- * Any other file is read: it may shrink meanwhile, and a reader that maps it
- * would be killed by SIGBUS.
- */
-static int read_bytes(struct image *b, const char *file, struct err *e)
-{
-	_cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	uint8_t *p;
-	ssize_t got = 1;
-
-	if (fd < 0 || fstat(fd, &st) != 0)
-		return err_sys(e, -errno, "cannot read the kernel's BTF, '%s'", file);
-	if (!S_ISREG(st.st_mode) || st.st_size > BYTES_MAX)
-		return err_set(e, -EINVAL, "'%s' is not a BTF file", file);
-	p = strcmp(file, VMLINUX) == 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-				       : MAP_FAILED;
-	if (p != MAP_FAILED) {
-		*b = (struct image){ .bytes = p, .len = (size_t)st.st_size, .mapped = true };
-		return 0;
-	}
-	p = malloc((size_t)st.st_size + 1);
-	if (!p)
-		return err_nomem(e, "the kernel's BTF");
-	*b = (struct image){ .bytes = p };
-	while (got > 0 && b->len < (size_t)st.st_size) {
-		got = read(fd, p + b->len, (size_t)st.st_size - b->len);
-		b->len += got > 0 ? (size_t)got : 0;
-	}
-	return got < 0 ? err_sys(e, -errno, "cannot read the kernel's BTF, '%s'", file) : 0;
-}
-
-static int find_sections(struct image *b)
-{
-	struct btf_header h;
-
-	if (b->len < sizeof(h))
-		return -EINVAL;
-	memcpy(&h, b->bytes, sizeof(h));
-	if (h.magic != BTF_MAGIC || h.version != BTF_VERSION || h.hdr_len < sizeof(h) ||
-		(uint64_t)h.hdr_len + h.type_off + h.type_len > b->len ||
-		(uint64_t)h.hdr_len + h.str_off + h.str_len > b->len || h.hdr_len % 4 || h.type_off % 4)
-		return -EINVAL;
-	b->types = b->bytes + h.hdr_len + h.type_off;
-	b->types_len = h.type_len;
-	b->strings = (const char *)b->bytes + h.hdr_len + h.str_off;
-	b->strings_len = h.str_len;
-	return h.str_len && !b->strings[h.str_len - 1] ? 0 : -EINVAL;
-}
-
-/* The number of bytes after a struct btf_type. */
-static uint32_t tail_bytes(uint32_t kind, uint32_t vlen)
-{
-	static const struct {
-		uint8_t fixed, each;
-	} tail[KINDS] = { [BTF_KIND_INT] = { 4, 0 },
-		[BTF_KIND_ARRAY] = { sizeof(struct btf_array), 0 },
-		[BTF_KIND_STRUCT] = { 0, sizeof(struct btf_member) },
-		[BTF_KIND_UNION] = { 0, sizeof(struct btf_member) },
-		[BTF_KIND_ENUM] = { 0, sizeof(struct btf_enum) },
-		[BTF_KIND_FUNC_PROTO] = { 0, sizeof(struct btf_param) },
-		[BTF_KIND_VAR] = { sizeof(struct btf_var), 0 },
-		[BTF_KIND_DATASEC] = { 0, sizeof(struct btf_var_secinfo) },
-		[BTF_KIND_DECL_TAG] = { sizeof(struct btf_decl_tag), 0 },
-		[BTF_KIND_ENUM64] = { 0, sizeof(struct btf_enum64) } };
-
-	return tail[kind].fixed + vlen * tail[kind].each;
-}
-
-static const struct btf_type *type_of(const struct image *b, uint32_t id)
-{
-	return (const void *)(b->types + b->at[id]);
-}
-
-/* Record the offset of every id; -EINVAL for a type that is not understood. */
-static int index_types(struct image *b)
-{
-	struct btf_type t;
-	uint32_t at = 0, kind;
-
-	b->n = 1;
-	while (at < b->types_len) {
-		if (b->types_len - at < sizeof(t))
-			return -EINVAL;
-		memcpy(&t, b->types + at, sizeof(t));
-		kind = BTF_INFO_KIND(t.info);
-		if (!kind || kind >= KINDS || t.name_off >= b->strings_len ||
-			b->types_len - at - sizeof(t) < tail_bytes(kind, BTF_INFO_VLEN(t.info)))
-			return -EINVAL;
-		if (b->n >= b->cap && base_grow(&b->at, &b->cap, b->n + 1, sizeof(*b->at)) != 0)
-			return -ENOMEM;
-		b->at[b->n++] = at;
-		at += (uint32_t)sizeof(t) + tail_bytes(kind, BTF_INFO_VLEN(t.info));
-	}
-	return 0;
-}
 
 /* The new id of OLD, which is queued to be copied. */
 static uint32_t wanted(struct copy *c, uint32_t old)
@@ -166,7 +43,7 @@ static uint32_t wanted(struct copy *c, uint32_t old)
 static uint32_t referred(struct copy *c, uint32_t old)
 {
 	for (int i = 0; old && old < c->from->n && i < MODIFIERS_MAX; i++) {
-		const struct btf_type *t = type_of(c->from, old);
+		const struct btf_type *t = btf_image_type(c->from, old);
 		uint32_t kind = BTF_INFO_KIND(t->info);
 
 		if (kind != BTF_KIND_TYPEDEF && kind != BTF_KIND_CONST && kind != BTF_KIND_VOLATILE &&
@@ -210,7 +87,7 @@ static void put_members(struct copy *c, const struct btf_type *t)
 /* Copy requested structs, and unnamed ones inside them, with members; of others what a reference needs. */
 static void put_type(struct copy *c, uint32_t i)
 {
-	const struct btf_type *t = type_of(c->from, c->old[i]);
+	const struct btf_type *t = btf_image_type(c->from, c->old[i]);
 	uint32_t kind = BTF_INFO_KIND(t->info);
 	struct btf_type to = *t;
 	struct btf_array array;
@@ -264,14 +141,14 @@ static uint32_t mark(const char *name)
 	return h % 1024;
 }
 
-static uint32_t count_args(const struct image *b, const struct btf_type *t)
+static uint32_t count_args(const struct btf_image *b, const struct btf_type *t)
 {
 	static const uint32_t way[] = { BTF_KIND_PTR, BTF_KIND_FUNC_PROTO };
 
 	for (size_t i = 0; i < ARRAY_LEN(way); i++) {
 		if (!t->type || t->type >= b->n)
 			return 0;
-		t = type_of(b, t->type);
+		t = btf_image_type(b, t->type);
 		if (BTF_INFO_KIND(t->info) != way[i])
 			return 0;
 	}
@@ -290,7 +167,7 @@ static void find_names(struct copy *c, struct kernel_types_name *names, size_t n
 		marks[mark(names[i].name)] = 1;
 	}
 	for (uint32_t id = 1; id < c->from->n; id++) {
-		const struct btf_type *t = type_of(c->from, id);
+		const struct btf_type *t = btf_image_type(c->from, id);
 		const char *name = c->from->strings + t->name_off;
 		uint32_t kind = BTF_INFO_KIND(t->info);
 
@@ -329,7 +206,8 @@ static int write_copy(const struct copy *c, int fd, struct err *e)
 	return 0;
 }
 
-static int copy_types(const struct image *b, struct kernel_types_name *names, size_t n, int fd, struct err *e)
+static int copy_types(
+	const struct btf_image *b, struct kernel_types_name *names, size_t n, int fd, struct err *e)
 {
 	_cleanup_free_ uint32_t *new_id = calloc(b->n, sizeof(*new_id));
 	struct copy c = { .from = b, .new_id = new_id };
@@ -355,19 +233,20 @@ static int copy_types(const struct image *b, struct kernel_types_name *names, si
 
 int kernel_types_read(const char *file, struct kernel_types_name *names, size_t n, int fd, struct err *e)
 {
-	struct image b = { 0 };
-	int rc = read_bytes(&b, file ? file : VMLINUX, e);
+	const char *path = file ? file : BTF_VMLINUX;
+	_cleanup_close_ int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct btf_image b = { 0 };
+	int rc = from < 0 ? err_sys(e, -errno, "cannot read the kernel's BTF, '%s'", path)
+			  : btf_image_read(&b, from, path, strcmp(path, BTF_VMLINUX) == 0, e);
 
 	if (!rc) {
-		rc = find_sections(&b);
-		if (!rc)
-			rc = index_types(&b);
+		rc = btf_image_parse(&b);
 		if (rc)
-			err_sys(e, rc, "the kernel's BTF is not understood, '%s'", file ? file : VMLINUX);
+			err_sys(e, rc, "the kernel's BTF is not understood, '%s'", path);
 	}
 	if (!rc)
 		rc = copy_types(&b, names, n, fd, e);
-	release(&b);
+	btf_image_release(&b);
 	return rc;
 }
 

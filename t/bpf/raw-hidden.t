@@ -64,7 +64,9 @@ refused "$TMP/text.btf" "'$TMP/text.btf'" "--btf refuses a file without BTF and 
 refused "$TMP/empty.btf" "'$TMP/empty.btf'" "--btf refuses an empty file and names it"
 refused "$TMP" "'$TMP'" "--btf refuses a directory and names it"
 mkfifo "$TMP/fifo.btf"
-refused "$TMP/fifo.btf" "'$TMP/fifo.btf' is not a BTF file" "--btf refuses a FIFO without waiting for a writer"
+refused "$TMP/fifo.btf" "'$TMP/fifo.btf' is not a regular file" "--btf refuses a FIFO without waiting for a writer"
+truncate -s 300M "$TMP/large.btf"
+refused "$TMP/large.btf" "'$TMP/large.btf' is too large for BTF: 314572800 bytes" "--btf refuses a file that is far too large"
 refused "$TMP/none.btf" "'$TMP/none.btf': No such file" "--btf refuses a missing file and names it"
 
 run "$BIN/offcpu-record" --mode btf --btf "$TMP/good.btf" -o "$TMP/no.cap" -- true
