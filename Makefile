@@ -22,7 +22,6 @@
 O ?= .
 V ?=
 SAN ?=
-COVERED ?=
 
 prefix ?= /usr/local
 bindir ?= $(prefix)/bin
@@ -47,7 +46,6 @@ OBJ := $(O)/obj
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wcast-qual -Wformat=2 -Wundef -Wvla
 CFLAGS ?= -O2 -g
-COVERED_CFLAGS := $(if $(COVERED),--coverage -fprofile-update=atomic)
 ifneq ($(SAN),)
 SAN_CFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ifeq ($(O),.)
@@ -67,7 +65,7 @@ HARD_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack
 
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) $(COVERED_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
 DEPS = -MD -MP
 # NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
@@ -194,16 +192,12 @@ check-unit: $(UNIT_BINS)
 # What runs in a sandbox cannot write its counts, so of that code the figure has what also runs outside.
 COVERAGE = $(abspath $(OBJ))/coverage
 coverage:
-	$(Q)$(MAKE) O=$(COVERAGE) COVERED=1 check-unit
-	$(Q)$(MAKE) coverage-page
-
-# The same of tests that have run: with COVERAGE=DIR, those of make O=DIR COVERED=1, with or without SAN=1.
-coverage-page:
+	$(Q)$(MAKE) O=$(COVERAGE) CFLAGS='-O0 -g --coverage -fprofile-update=atomic' check-unit
 	$(Q)lcov -q -c -d $(COVERAGE)/obj -o $(COVERAGE)/all.info 2>/dev/null
 	$(Q)lcov -q -e $(COVERAGE)/all.info '$(CURDIR)/lib/*' -o $(COVERAGE)/lib.info
 	$(Q)genhtml -q -p '$(CURDIR)' -o $(COVERAGE)/html $(COVERAGE)/lib.info
 	$(Q)lcov --summary $(COVERAGE)/lib.info 2>&1 | sed -n 's/^ *lines\.*: \(.*\)/coverage of lib\/: \1/p'
-	$(say) HTML $(COVERAGE)/html/index.html
+	$(say) HTML $(OBJ)/coverage/html/index.html
 
 # One libFuzzer program a t/fuzz/*.c: obj/t/fuzz/NAME [-max_total_time=60] [CORPUS...]
 # The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
@@ -298,7 +292,7 @@ clean:
 
 FORCE:
 
-.PHONY: help coverage-page completions uninstall dist tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
+.PHONY: help completions uninstall dist tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)
