@@ -50,21 +50,20 @@ void err_hint(struct err *e, const char *fmt, ...)
 	va_end(ap);
 }
 
-int err_prefix(struct err *e, const char *fmt, ...)
+void err_prefix(struct err *e, const char *fmt, ...)
 {
 	char old[sizeof(e->msg)];
 	va_list ap;
 	size_t len;
 
 	if (!e)
-		return 0;
+		return;
 	memcpy(old, e->msg, sizeof(old));
 	va_start(ap, fmt);
 	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
 	va_end(ap);
 	len = strlen(e->msg);
 	snprintf(e->msg + len, sizeof(e->msg) - len, ": %s", old);
-	return e->code;
 }
 
 int err_nomem(struct err *e, const char *what)

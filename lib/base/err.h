@@ -28,8 +28,8 @@ int err_sys(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Add or replace the hint. */
 void err_hint(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Put "<context>: " before the message. Returns the code (0 if E is NULL). */
-int err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Put "<context>: " before the message. */
+void err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* "out of memory" for WHAT. Returns -ENOMEM. */
 int err_nomem(struct err *e, const char *what);

@@ -616,8 +616,11 @@ int bundle_write(const struct bundle *b, const struct root *r, const struct bund
 	rc = out_init(&out, fd, e);
 	if (!rc) {
 		rc = put_all(&w, b, texts, n);
-		if (!rc && out_flush(&out, e) != 0)
-			rc = err_prefix(e, "cannot write the bundle");
+		if (!rc) {
+			rc = out_flush(&out, e);
+			if (rc)
+				err_prefix(e, "cannot write the bundle");
+		}
 		out_free(&out);
 	}
 	if (!to_stdout && close(fd) != 0 && !rc)

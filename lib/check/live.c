@@ -196,7 +196,7 @@ static int try_tables(struct traces *t, char *found, size_t cap, struct err *e)
 	int rc = try_recorder(t, false, true, found, cap, e);
 
 	if (rc)
-		return err_prefix(e, "user stacks by frame pointer only");
+		return err_prefix(e, "user stacks by frame pointer only"), rc;
 	t->walks = true;
 	if (found[0])
 		return err_set(e, -EOPNOTSUPP, "mode btf without a part: %s", found);

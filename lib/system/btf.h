@@ -41,8 +41,7 @@ int btf_image_parse(struct btf_image *b);
 /* Type ID, with all that follows it; NULL: there is none, or it is void. */
 const struct btf_type *btf_image_type(const struct btf_image *b, uint32_t id);
 
-/* The string at OFF; NULL: it is beyond the strings. The name_off of a type never is, that of a member may
- * be. */
+/* The string at OFF; NULL: OFF is beyond the strings, which a member's may be, and a type's never is. */
 const char *btf_image_name(const struct btf_image *b, uint32_t off);
 
 #endif

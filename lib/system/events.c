@@ -16,13 +16,16 @@
 #include <sys/sysinfo.h>
 
 /*
- * Bytes of a CPU's buffer, powers of two: as much as everyone may lock by default
- * (kernel.perf_event_mlock_kb), or more where permitted, while those of all CPUs
- * together stay below ALL_RINGS.
+ * Bytes of a CPU's buffer, powers of two. Everyone may lock the least by default
+ * (kernel.perf_event_mlock_kb). Where more is permitted, the buffers are as large
+ * as fits in ALL_RINGS together.
  */
 #define RING_LEAST ((size_t)512 << 10)
 #define RING_MOST ((size_t)4 << 20)
 #define ALL_RINGS ((size_t)32 << 20)
+
+/* Beyond that, events stay in the kernel's buffers until a drain. */
+#define GATHERED_MOST ((size_t)32 << 20)
 
 struct ring {
 	int cpu;
@@ -375,10 +378,16 @@ static void report_at_once(struct procevents *p)
 	}
 }
 
-void procevents_gather(struct procevents *p)
+static void read_rings(struct procevents *p)
 {
 	for (size_t i = 0; i < p->n_rings; i++)
 		read_ring(p, &p->rings[i]);
+}
+
+void procevents_gather(struct procevents *p)
+{
+	if (p->bytes.len < GATHERED_MOST)
+		read_rings(p);
 }
 
 void procevents_drain(
@@ -389,7 +398,7 @@ void procevents_drain(
 
 	if (settle)
 		horizon = now_ns() - PROCEVENTS_SETTLE_NS;
-	procevents_gather(p);
+	read_rings(p);
 	if (!p->n_pending)
 		return;
 	if (p->at_once)

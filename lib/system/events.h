@@ -48,7 +48,7 @@ struct procevents;
 int procevents_open(bool prompt, struct procevents **ret, struct err *e);
 void procevents_close(struct procevents *p); /* NULL is fine */
 
-/* Events begin now. Needs no privileges. Until then the kernel's buffers stay empty. */
+/* Events begin now: no earlier one is reported or lost. Needs no privileges. */
 int procevents_start(struct procevents *p, struct err *e);
 
 /* For epoll(7). */
@@ -71,7 +71,10 @@ bool procevents_pending(const struct procevents *p);
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx);
 
-/* Take all events out of the kernel's buffers, for the next drain: while nothing drains, they would overflow.
+/*
+ * Move the events from the kernel's buffers, which would overflow while nothing
+ * drains them, to memory, for the next drain. It keeps some 32 MiB at most: if
+ * the buffers overflow then, the loss is reported as always.
  */
 void procevents_gather(struct procevents *p);
 

@@ -176,7 +176,7 @@ steal_ns() {
 	awk '/^cpu / { printf "%d0000000\n", $9 }' /proc/stat
 }
 
-# A thread that others cannot see any more may still be preempted in its exit: those times are left out.
+# A thread that has vanished from /proc may still be preempted in its exit: that time is left out.
 judged() {
 	waits "$1" '
 		return if $w->{preempted} && kernel() =~ /(^|;)do_exit(;|$)/;

@@ -160,18 +160,25 @@ static void new_process(void)
 	waitpid(pid, NULL, 0);
 }
 
+/* A loss is reported before the next event of its CPU. Returns the CPUs that were allowed before. */
+static cpu_set_t stay_on_cpu(void)
+{
+	cpu_set_t here, before;
+
+	CPU_ZERO(&here);
+	CPU_SET((unsigned int)sched_getcpu(), &here);
+	sched_getaffinity(0, sizeof(before), &before);
+	sched_setaffinity(0, sizeof(here), &here);
+	return before;
+}
+
 /* Cause more events than fit in the buffer. NEXT causes another event when there is room again. */
 static void overflow(struct tap *t, struct procevents *p, void (*next)(void), const char *what)
 {
 	uint64_t n[2] = { 0 };
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
-	cpu_set_t here, before;
+	cpu_set_t before = stay_on_cpu();
 
-	/* a loss is reported before the next event of that CPU */
-	CPU_ZERO(&here);
-	CPU_SET((unsigned int)sched_getcpu(), &here);
-	sched_getaffinity(0, sizeof(before), &before);
-	sched_setaffinity(0, sizeof(here), &here);
 	procevents_drain(p, false, count_any, n);
 	n[0] = n[1] = 0;
 	for (int i = 0; i < MANY; i++)
@@ -211,6 +218,27 @@ static void gathering(struct tap *t, struct procevents *p)
 	procevents_drain(p, false, count_any, n);
 	tap_eq_u64(t, n[1], 0, "no event is lost if the buffers are emptied in time");
 	tap_ok(t, n[0] >= MANY, "the next drain reports every event");
+}
+
+/* Without a drain, what is gathered does not grow without end. */
+static void gathering_too_much(struct tap *t, struct procevents *p)
+{
+	enum { N = 900000, RECORD = 48 };
+	uint64_t n[2] = { 0 };
+	cpu_set_t before = stay_on_cpu();
+
+	empty(p);
+	for (int i = 0; i < N; i++) {
+		prctl(PR_SET_NAME, i & 1 ? "odd" : "even");
+		if (i % 100 == 0)
+			procevents_gather(p);
+	}
+	procevents_drain(p, false, count_any, n);
+	new_name();
+	procevents_drain(p, false, count_any, n);
+	tap_ok(t, n[1] > 0 && n[0] * RECORD < 40u << 20, "events beyond 32 MiB and the buffers are not kept");
+	tap_ok(t, n[0] + n[1] >= N, "each of them is counted as lost");
+	sched_setaffinity(0, sizeof(before), &before);
 }
 
 struct at_once {
@@ -327,6 +355,7 @@ int main(void)
 	settling(&t, p);
 	lazy(&t, p);
 	gathering(&t, p);
+	gathering_too_much(&t, p);
 	overflow(&t, p, new_name, "a new name");
 	overflow(&t, p, new_process, "a new process");
 	procevents_close(p);

@@ -236,7 +236,7 @@ static void until_blocked(const struct self *s)
 	} while (!state || strncmp(state, ") S", 3) != 0);
 }
 
-/* A thread may be preempted even while it exits, when its own clock can tell no more. */
+/* Wait until the threads are gone: one may be preempted in its exit, after it last read its clocks. */
 static void until_gone(struct self *selves, int n)
 {
 	int left = n;
