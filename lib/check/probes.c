@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/probes.h"
-#include "record/kernel_btf.h"
+#include "system/kernel_btf.h"
 #include "system/privileges.h"
 #include "system/worker.h"
 

@@ -13,9 +13,9 @@
 #include "base/err.h"
 #include "offcpu_abi.h"
 #include "record/bpf_raw.h"
-#include "record/kernel_btf.h"
 #include "record/options.h"
 #include "system/broker.h"
+#include "system/kernel_btf.h"
 
 #include <pthread.h>
 
@@ -71,7 +71,7 @@ uint32_t aggmap_room(const struct aggmap *m);
 struct bpf_program;
 
 /*
- * Run PROG (section "kern_iter/task", see record/kernel_btf.h) over the
+ * Run PROG (section "kern_iter/task", see system/kernel_btf.h) over the
  * threads of process PID; over all tasks if PID is 0 or the kernel cannot
  * select a process (before Linux 6.1), so PROG must filter by itself. Pass what
  * it writes to TAKE (NULL: discard it) in records of SIZE bytes. An error is

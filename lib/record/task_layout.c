@@ -2,7 +2,7 @@
 #include "record/task_layout.h"
 #include "peek.h"
 #include "peek.skel.h"
-#include "record/kernel_btf.h"
+#include "system/kernel_btf.h"
 #include "system/proc.h"
 
 #include <bpf/bpf.h>

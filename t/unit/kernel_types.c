@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tests of kernel_types_read() with libbpf as the reference: it makes the BTF and reads the result. */
 #include "base/tap.h"
-#include "record/kernel_btf.h"
+#include "system/kernel_btf.h"
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

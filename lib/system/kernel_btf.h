@@ -9,8 +9,8 @@
  *
  * Format: Documentation/bpf/btf.rst of the kernel.
  */
-#ifndef STACKTOOLS_RECORD_KERNEL_BTF_H
-#define STACKTOOLS_RECORD_KERNEL_BTF_H
+#ifndef STACKTOOLS_SYSTEM_KERNEL_BTF_H
+#define STACKTOOLS_SYSTEM_KERNEL_BTF_H
 
 #include "base/err.h"
 

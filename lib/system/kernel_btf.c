@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "record/kernel_btf.h"
+#include "system/kernel_btf.h"
 #include "base/bytes.h"
 #include "system/btf.h"
 
