@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stackmap-btf - programs that take stacks at BTF-typed tracepoints. A separate
- * object, so that the other program types work on a kernel without BTF.
+ * object, so that the other program types work on a kernel without BTF. Their
+ * sections are those of system/kernel_btf.h, so that libbpf does not parse the
+ * kernel's BTF for each case.
  */
 #include "stackmap-take.h"
 #include "stackmap-kernel.h"
@@ -10,7 +12,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-SEC("tp_btf/sys_enter")
+SEC("kern_tp/sys_enter")
 int BPF_PROG(at_tp_btf, void *regs, long id)
 {
 	return (__u64)id == state.nr ? take(ctx) : 0;
@@ -28,7 +30,7 @@ static __always_inline long state_of(struct task_struct *t)
  * expected one: a page fault waits uninterruptibly, and a thread that is
  * preempted on its way to sleep has the state already.
  */
-SEC("tp_btf/sched_switch")
+SEC("kern_tp/sched_switch")
 int BPF_PROG(at_sched_switch, _Bool preempt, struct task_struct *prev)
 {
 	if (state.armed == STACKMAP_KTHREAD) {

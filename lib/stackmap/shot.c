@@ -2,6 +2,7 @@
 #include "stackmap/shot.h"
 #include "stackmap-btf.skel.h"
 #include "stackmap.skel.h"
+#include "system/kernel_btf.h"
 #include "system/privileges.h"
 #include "system/tracefs.h"
 #include "system/verifier.h"
@@ -107,6 +108,7 @@ struct stackshot {
 	enum stackshot_type type;
 	struct stackmap_bpf *plain; /* either this or btf is set */
 	struct stackmap_btf_bpf *btf;
+	struct bpf_hooks hooks; /* of btf */
 	struct bpf_object *obj;
 	struct stackmap_state *state;
 	struct bpf_link *link;
@@ -135,6 +137,7 @@ void stackshot_close(struct stackshot *s)
 	bpf_link__destroy(s->link);
 	stackmap_bpf__destroy(s->plain);
 	stackmap_btf_bpf__destroy(s->btf);
+	bpf_hooks_close(&s->hooks);
 	free(s);
 }
 
@@ -190,16 +193,42 @@ uint64_t stackshot_misses(const struct stackshot *s)
 	return program_info(s).recursion_misses;
 }
 
+static struct stackmap_btf_bpf *open_skeleton(const struct stackshot *s)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = bpf_hooks_path(&s->hooks));
+
+	return stackmap_btf_bpf__open_opts(&opts);
+}
+
+static int open_btf(struct stackshot *s, struct err *e)
+{
+	int code = bpf_hooks_open(&s->hooks, NULL, e);
+
+	if (code)
+		return code;
+	s->btf = open_skeleton(s);
+	if (s->btf)
+		code = bpf_hooks_read(&s->hooks, s->btf->obj, e);
+	if (code)
+		return code;
+	if (s->btf && !s->hooks.known) {
+		stackmap_btf_bpf__destroy(s->btf);
+		s->btf = open_skeleton(s);
+	}
+	if (!s->btf)
+		return err_sys(e, -errno, "cannot open the BPF object");
+	s->obj = s->btf->obj;
+	bpf_hooks_set(&s->hooks, s->obj);
+	return 0;
+}
+
 /* Open the object that contains the program of this type. */
 static int open_object(struct stackshot *s, struct err *e)
 {
-	if (s->type == STACKSHOT_TP_BTF || s->type == STACKSHOT_SWITCH) {
-		s->btf = stackmap_btf_bpf__open();
-		s->obj = s->btf ? s->btf->obj : NULL;
-	} else {
-		s->plain = stackmap_bpf__open();
-		s->obj = s->plain ? s->plain->obj : NULL;
-	}
+	if (s->type == STACKSHOT_TP_BTF || s->type == STACKSHOT_SWITCH)
+		return open_btf(s, e);
+	s->plain = stackmap_bpf__open();
+	s->obj = s->plain ? s->plain->obj : NULL;
 	return s->obj ? 0 : err_sys(e, -errno, "cannot open the BPF object");
 }
 
