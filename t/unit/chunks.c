@@ -3,52 +3,17 @@
  * Chunks on the running kernel, and with calls that the kernel refuses: each of
  * these cases runs in its own process, under a seccomp filter or a limit.
  */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "record/unwind_memory.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define NOT_SUPPORTED 524 /* ENOTSUPP: what the kernel returns if a type of map has no batch operation */
-
-/* Make NR, with COMMAND as its first argument (-1 = any), fail with CODE in this process from now on. */
-static bool refuse(long nr, int command, int code)
-{
-	struct sock_filter program[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)command, 0, (uint8_t)(command < 0 ? 0 : 1)),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)code),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { .len = ARRAY_LEN(program), .filter = program };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) == 0;
-}
-
-/* Call RUN in a child. RUN returns 0, or the number of the step that failed. */
-static void in_child(struct tap *t, int (*run)(void), const char *name)
-{
-	int status = -1;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		_exit(run());
-	if (!tap_ok(t, pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "%s", name))
-		tap_diag("step %d, signal %d", WEXITSTATUS(status), WTERMSIG(status));
-}
 
 /* Returns how many of the chunks FIRST to END - 1 are in the kernel's array. */
 static uint32_t in_place(const struct chunks *c, uint32_t first, uint32_t end)
@@ -207,7 +172,7 @@ static int no_thread(void)
 	struct chunks_block b;
 	struct chunks *c;
 
-	if (!refuse(SYS_clone3, -1, ENOSYS) || !refuse(SYS_clone, -1, EAGAIN))
+	if (!self_refuse(SYS_clone3, -1, ENOSYS) || !self_refuse(SYS_clone, -1, EAGAIN))
 		return 1;
 	if (chunks_open(8, 2, NULL, &c, NULL) != 0)
 		return 2;
@@ -225,7 +190,8 @@ static int no_batch(void)
 {
 	struct chunks *c;
 
-	if (!refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, NOT_SUPPORTED) || chunks_open(8, 7, NULL, &c, NULL) != 0)
+	if (!self_refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, NOT_SUPPORTED) ||
+		chunks_open(8, 7, NULL, &c, NULL) != 0)
 		return 1;
 	if (chunks_commit(c, NULL) != 0 || in_place(c, 1, 8) != 7)
 		return 2;
@@ -238,8 +204,8 @@ static int no_place(void)
 	struct err e = { 0 };
 	struct chunks *c;
 
-	if (!refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, EPERM) || !refuse(SYS_bpf, BPF_MAP_UPDATE_ELEM, EPERM) ||
-		chunks_open(8, 2, NULL, &c, NULL) != 0)
+	if (!self_refuse(SYS_bpf, BPF_MAP_UPDATE_BATCH, EPERM) ||
+		!self_refuse(SYS_bpf, BPF_MAP_UPDATE_ELEM, EPERM) || chunks_open(8, 2, NULL, &c, NULL) != 0)
 		return 1;
 	if (chunks_commit(c, &e) != -EPERM || !strstr(e.msg, "cannot show BPF"))
 		return 2;
@@ -259,7 +225,7 @@ static int no_memory(void)
 
 	if (chunks_open(8, 1, NULL, &c, NULL) != 0 || chunks_take(c, CHUNKS_GRAINS, &b, NULL) != 0)
 		return 1;
-	if (!refuse(SYS_bpf, BPF_MAP_CREATE, ENOMEM))
+	if (!self_refuse(SYS_bpf, BPF_MAP_CREATE, ENOMEM))
 		return 2;
 	if (chunks_take(c, 1, &b, &e) != -ENOMEM || !strstr(e.msg, "cannot make memory"))
 		return 3;
@@ -298,7 +264,7 @@ static int not_permitted(void)
 	struct err e = { 0 };
 	struct chunks *c;
 
-	if (!refuse(SYS_bpf, -1, EPERM))
+	if (!self_refuse(SYS_bpf, -1, EPERM))
 		return 1;
 	return chunks_open(8, 1, NULL, &c, &e) == -EPERM && strstr(e.msg, "cannot create the maps") ? 0 : 2;
 }
@@ -336,19 +302,21 @@ int main(void)
 	test_fit(&t);
 	test_growth(&t);
 	test_bytes(&t);
-	in_child(&t, no_thread, "if no thread can be started, its work is done synchronously");
-	in_child(&t, no_batch, "without batch updates the elements are set one by one");
-	in_child(&t, no_place,
+	tap_eq_u64(
+		&t, self_apart(no_thread), 0, "if no thread can be started, its work is done synchronously");
+	tap_eq_u64(&t, self_apart(no_batch), 0, "without batch updates the elements are set one by one");
+	tap_eq_u64(&t, self_apart(no_place), 0,
 		"after a chunk cannot be put in place every commit fails, and no chunk is created");
-	in_child(&t, no_memory, "without memory for another chunk the existing ones stay usable");
-	in_child(&t, few_descriptors, "a few descriptors are enough for many chunks");
-	in_child(&t, not_permitted,
+	tap_eq_u64(&t, self_apart(no_memory), 0,
+		"without memory for another chunk the existing ones stay usable");
+	tap_eq_u64(&t, self_apart(few_descriptors), 0, "a few descriptors are enough for many chunks");
+	tap_eq_u64(&t, self_apart(not_permitted), 0,
 		"if BPF is not permitted the maps cannot be created, and the error says so");
 #ifdef __SANITIZE_ADDRESS__
 	(void)no_addresses;
 	tap_skip(&t, "if addresses are limited the error says so", "the address sanitizer needs them");
 #else
-	in_child(&t, no_addresses, "if addresses are limited the error says so");
+	tap_eq_u64(&t, self_apart(no_addresses), 0, "if addresses are limited the error says so");
 #endif
 	return tap_done(&t);
 }

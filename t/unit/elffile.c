@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "elf/file.h"
 #include "elf/symbols.h"
@@ -106,30 +107,11 @@ static void use(const uint8_t *p, size_t len)
 	elffile_close(f);
 }
 
-/* A small real file: the vdso of this process. */
-static const uint8_t *small_elf(size_t *len)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	char line[512];
-	unsigned long start, end;
-	const uint8_t *found = NULL;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strstr(line, "[vdso]") || sscanf(line, "%lx-%lx", &start, &end) != 2)
-			continue;
-		found = (const uint8_t *)start;
-		*len = end - start;
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
 static void test_damage(struct tap *t)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
 	size_t len = 0;
-	const uint8_t *elf = small_elf(&len);
+	const uint8_t *elf = self_vdso(&len);
 
 	if (!elf) {
 		tap_skip(t, "damaged files", "this process has no vdso");

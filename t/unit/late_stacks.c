@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Snapshots of this process, taken as BPF takes them: which are walked and when, and the other answers. */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "capture/reader.h"
 #include "record/late_stacks.h"
 #include "system/proc.h"
 
 #include <errno.h>
-#include <execinfo.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -34,17 +34,6 @@ static struct offcpu_ev_snapshot shot;
 static void *want[DEPTH];
 static int n_want;
 
-/* The frames that libgcc's unwinder finds from here, without the one that a sanitizer's backtrace() adds. */
-static inline __attribute__((always_inline)) int frames_of(void **frames)
-{
-	extern const char __executable_start, etext;
-	int n = backtrace(frames, DEPTH);
-
-	if (n && ((const char *)frames[0] < &__executable_start || (const char *)frames[0] >= &etext))
-		memmove(frames, frames + 1, (size_t)--n * sizeof(*frames));
-	return n;
-}
-
 /* Take a snapshot of the caller's registers and stack, as bpf/offcpu_snapshot.bpf.h does. */
 static void __attribute__((noinline)) shoot(void)
 {
@@ -64,7 +53,7 @@ static void __attribute__((noinline)) shoot(void)
 		if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != OFFCPU_SNAPSHOT_PIECE)
 			break;
 	}
-	n_want = frames_of(want);
+	n_want = self_frames(want, DEPTH);
 	shot.type = OFFCPU_EV_SNAPSHOT;
 	shot.tgid = (uint32_t)getpid();
 	shot.time_ns = now_ns();

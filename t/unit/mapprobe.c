@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "check/probes.h"
 #include "system/privileges.h"
@@ -7,8 +8,6 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 static const struct {
 	probe_fn fn;
@@ -16,15 +15,6 @@ static const struct {
 } maps[] = { { mapprobe_plain, "can be created" }, { mapprobe_ring, "created and mapped" },
 	{ mapprobe_mmapable, "written through memory" }, { mapprobe_map_in_map, "into another" },
 	{ mapprobe_task_storage, "keeps what is put" }, { mapprobe_memlock, "do not count" } };
-
-static int open_fds(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += dup2(fd, fd) == fd;
-	return n;
-}
 
 /* Why the kernel cannot have FN's map, by libbpf's probes; NULL = it can. */
 static const char *lacks(probe_fn fn)
@@ -43,7 +33,7 @@ static bool memory_counts(void)
 static void test_here(struct tap *t)
 {
 	bool counts = memory_counts();
-	int before = open_fds();
+	size_t before = self_open_files();
 
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
 		char found[256] = "";
@@ -61,7 +51,7 @@ static void test_here(struct tap *t)
 			    want))
 			tap_diag("%d %s%s", rc, found, e.msg);
 	}
-	tap_ok(t, open_fds() == before, "no descriptor is left open by the probes");
+	tap_eq_u64(t, self_open_files(), before, "no descriptor is left open by the probes");
 }
 
 /* As user nobody: the number of probes that are not refused with a message; 100 on failure. */
@@ -83,20 +73,11 @@ static int as_nobody(void)
 
 static void test_nobody(struct tap *t)
 {
-	int status = -1;
-	pid_t pid;
-
 	if (geteuid() != 0) {
 		tap_skip(t, "without capabilities each map is refused, with a message", "not root");
 		return;
 	}
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		_exit(as_nobody());
-	waitpid(pid, &status, 0);
-	tap_ok(t, WIFEXITED(status) && WEXITSTATUS(status) == 0,
-		"without capabilities each map is refused, with a message");
+	tap_eq_u64(t, self_apart(as_nobody), 0, "without capabilities each map is refused, with a message");
 }
 
 int main(void)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "check/probe.h"
 #include "system/privileges.h"
 
 #include <errno.h>
-#include <linux/bpf_common.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -191,17 +188,7 @@ static void test_real(struct tap *t)
 /* As in a container: bpf() and perf_event_open() are refused regardless of capabilities. */
 static int under_seccomp(char *found, size_t cap, struct err *e)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { .len = ARRAY_LEN(code), .filter = code };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) != 0)
+	if (!self_refuse(SYS_bpf, -1, EPERM) || !self_refuse(SYS_perf_event_open, -1, EPERM))
 		return -errno;
 	return probe_stack_map(found, cap, e);
 }

@@ -34,6 +34,7 @@
  *   t  no trailer                   f  a wait for each way in which a stack can fail
  *   a  the file is deleted          m  two more waits, one of another thread, not in order of time
  */
+#include "../lib/self.h"
 #include "base/bytes.h"
 #include "base/tap.h"
 #include "capture/writer.h"
@@ -582,25 +583,6 @@ static const struct frame *user_frame(
 	return id == RESOLVE_FAILED || resolve_run(r, NULL) != 0 ? NULL : resolve_frame(r, id);
 }
 
-/* The vdso of this process and its size; NULL = none. */
-static const uint8_t *own_vdso(uint32_t *len)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	char line[512];
-	unsigned long start, end;
-	const uint8_t *found = NULL;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strstr(line, "[vdso]") || sscanf(line, "%lx-%lx", &start, &end) != 2)
-			continue;
-		found = (const uint8_t *)start;
-		*len = (uint32_t)(end - start);
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
 static void test_turns(struct tap *t, struct resolve *r)
 {
 	const struct frame *f = user_frame(r, 0, BASE + 0x100000, 2 * T0, 3 * T0);
@@ -652,8 +634,8 @@ static int test_all(void)
 	struct cap_reader *c = NULL;
 	struct resolve *r = NULL;
 	const struct resolve_opts o = { .files = { .demangle = true } };
-	uint32_t len = 0;
-	const uint8_t *vdso = own_vdso(&len);
+	size_t len = 0;
+	const uint8_t *vdso = self_vdso(&len);
 	int fd = mkstemp(path);
 
 	if (fd < 0 || elffile_open(AT_FDCWD, libc, false, &f, NULL) != 0) {
@@ -661,11 +643,13 @@ static int test_all(void)
 		return 0;
 	}
 	close(fd);
-	if (tap_ok(&t, write_turns(path, f, libc, vdso, len) == 0 && cap_reader_load(path, &c, NULL) == 0,
+	if (tap_ok(&t,
+		    write_turns(path, f, libc, vdso, (uint32_t)len) == 0 &&
+			    cap_reader_load(path, &c, NULL) == 0,
 		    "a capture is written and loaded") &&
 		tap_ok(&t, resolve_open(c, &o, &r, NULL) == 0, "the capture is opened for resolving")) {
 		test_turns(&t, r);
-		test_vdso(&t, r, vdso, len);
+		test_vdso(&t, r, vdso, (uint32_t)len);
 	}
 	resolve_close(r);
 	cap_reader_free(c);

@@ -4,13 +4,13 @@
  * it maps, and compares with libgcc's unwinder. Then walks made-up and malformed
  * snapshots.
  */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "capture/types.h"
 #include "unwind/compile.h"
 #include "unwind/walk.h"
 #include "unwind/x86.h"
 
-#include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
 #include <signal.h>
@@ -105,17 +105,6 @@ static void set_regs(struct shot *s, const ucontext_t *uc)
 	s->regs[15] = (__u64)-1;
 }
 
-/* The frames that libgcc's unwinder finds, without the one that a sanitizer's backtrace() puts first. */
-static inline __attribute__((always_inline)) int frames_of(void **frames)
-{
-	extern const char __executable_start, etext;
-	int n = backtrace(frames, DEPTH);
-
-	if (n && ((const char *)frames[0] < &__executable_start || (const char *)frames[0] >= &etext))
-		memmove(frames, frames + 1, (size_t)--n * sizeof(*frames));
-	return n;
-}
-
 static void __attribute__((noinline)) shoot(void)
 {
 	ucontext_t uc;
@@ -123,7 +112,7 @@ static void __attribute__((noinline)) shoot(void)
 	getcontext(&uc);
 	set_regs(&shot, &uc);
 	copy_stack(&shot);
-	shot.n_want = frames_of(shot.want);
+	shot.n_want = self_frames(shot.want, DEPTH);
 	__asm__ volatile("");
 }
 

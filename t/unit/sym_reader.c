@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "symbols/pool.h"
 #include "system/sandbox.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -357,22 +357,10 @@ static void reads_symbols(struct tap *t)
 	elffile_close(f);
 }
 
-static size_t open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
-}
-
 int main(void)
 {
 	struct tap t = { 0 };
-	size_t before = open_files();
+	size_t before = self_open_files();
 
 	if (elffile_open(AT_FDCWD, "/bin/sh", false, &roots, NULL) != 0)
 		abort();
@@ -382,7 +370,7 @@ int main(void)
 	reads_symbols(&t);
 	is_attacked(&t);
 	elffile_close(roots);
-	tap_eq_u64(&t, open_files(), before, "no descriptor is left open after all jobs");
+	tap_eq_u64(&t, self_open_files(), before, "no descriptor is left open after all jobs");
 	tap_ok(&t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left after all jobs");
 	return tap_done(&t);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "../lib/self.h"
 #include "base/tap.h"
 #include "system/sandbox.h"
 #include "unwind/table.h"
 #include "unwind/worker.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
@@ -219,31 +218,6 @@ static bool survives_greed(void)
 #else
 	return survives("m", -ENOMEM, "out of memory", false);
 #endif
-}
-
-static size_t open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
-}
-
-/* Run FN in a process of its own. Returns its result; 255 if the process ended in another way. */
-static int apart(int (*fn)(void))
-{
-	int status = -1;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		_exit(fn());
-	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
 /* --- the tests --- */
@@ -485,7 +459,7 @@ static void refuses(struct tap *t)
 
 static void leaks_nothing(struct tap *t)
 {
-	size_t before = open_files(), good = 0;
+	size_t before = self_open_files(), good = 0;
 	struct table_worker *w = open_with(0, 0);
 	struct table_worker_answer a;
 
@@ -497,8 +471,8 @@ static void leaks_nothing(struct tap *t)
 	ask(w, "good", 1);
 	ask(w, "good", 2);
 	table_worker_close(w);
-	tap_eq_u64(
-		t, open_files(), before, "no descriptor stays open, whether its request was answered or not");
+	tap_eq_u64(t, self_open_files(), before,
+		"no descriptor stays open, whether its request was answered or not");
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no process is left");
 }
 
@@ -527,7 +501,7 @@ static int few_descriptors(void)
 
 static void runs_out_of_descriptors(struct tap *t)
 {
-	int bad = apart(few_descriptors);
+	int bad = self_apart(few_descriptors);
 
 	tap_ok(t, !(bad & 129), "without free descriptors a request is refused with a hint");
 	tap_ok(t, !(bad & 130), "the requests before it are answered");
@@ -576,25 +550,10 @@ static int as_nominal_root(void)
 	return !(survives("s", -EIO, "killed by SIGILL", true) && survives("o", -EIO, "system call", true));
 }
 
-/* From now on system call NR fails with CODE if its first argument is FIRST. */
-static int forbid(unsigned int nr, unsigned int first, unsigned int code)
-{
-	struct sock_filter f[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
-	struct sock_fprog prog = { ARRAY_LEN(f), f };
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
-}
-
 /* A kernel without seccomp: files cannot be opened there either, because no descriptor is left. */
 static int without_seccomp(void)
 {
-	return forbid(SYS_prctl, PR_SET_SECCOMP, EINVAL) ||
+	return !self_refuse(SYS_prctl, PR_SET_SECCOMP, EINVAL) ||
 	       !(survives("s", -EIO, "killed by SIGILL", true) && survives_greed());
 }
 
@@ -605,7 +564,7 @@ static int cannot_begin(void)
 	struct err e = { 0 };
 	bool ok;
 
-	if (forbid(SYS_prctl, PR_SET_PDEATHSIG, EACCES))
+	if (!self_refuse(SYS_prctl, PR_SET_PDEATHSIG, EACCES))
 		return 2;
 	w = open_with(0, 0);
 	ask(w, "good", 1);
@@ -621,7 +580,7 @@ static int without_processes(void)
 	struct table_worker *w = NULL;
 	struct err e = { 0 };
 
-	if (forbid(SYS_clone, 0x1200011, EAGAIN) != 0)
+	if (!self_refuse(SYS_clone, 0x1200011, EAGAIN))
 		return 77;
 	return !(table_worker_open_with(NULL, by_content, &w, &e) == -EAGAIN &&
 		 strstr(e.msg, "cannot start") && !w);
@@ -631,16 +590,16 @@ static void in_odd_places(struct tap *t)
 {
 	int rc;
 
-	tap_eq_u64(t, apart(bare), 0, "the worker works without standard input, output and error");
-	tap_eq_u64(t, apart(as_user), 0, "the worker works for an ordinary user");
-	rc = apart(as_nominal_root);
+	tap_eq_u64(t, self_apart(bare), 0, "the worker works without standard input, output and error");
+	tap_eq_u64(t, self_apart(as_user), 0, "the worker works for an ordinary user");
+	rc = self_apart(as_nominal_root);
 	if (rc == 77)
 		tap_skip(t, "the worker works in a user namespace", "user namespaces are unavailable");
 	else
 		tap_eq_u64(t, rc, 0, "the worker works in a user namespace without the user nobody");
-	tap_eq_u64(t, apart(without_seccomp), 0, "the worker works on a kernel without seccomp");
-	tap_eq_u64(t, apart(cannot_begin), 0, "a worker that cannot enter its sandbox reports why");
-	tap_eq_u64(t, apart(without_processes), 0, "a failing clone(2) is reported");
+	tap_eq_u64(t, self_apart(without_seccomp), 0, "the worker works on a kernel without seccomp");
+	tap_eq_u64(t, self_apart(cannot_begin), 0, "a worker that cannot enter its sandbox reports why");
+	tap_eq_u64(t, self_apart(without_processes), 0, "a failing clone(2) is reported");
 }
 
 /* A child of ours stands for the recorder and is killed. */
