@@ -639,7 +639,7 @@ int main(int argc, char **argv)
 	o.rec.bpf.owner_only = owner.only;
 	o.rec.bpf.owner_uid = owner.uid;
 	o.rec.bpf.owner_gid = owner.gid;
-	o.rec.hide_kernel = owner.no_kernel;
+	o.rec.mask_kernel = owner.no_kernel;
 	status = record(&r, &o);
 	command_close(&r.command);
 	recording_close(r.rec);

@@ -92,7 +92,7 @@ struct helper_files_reply {
 	char text[PROCFILE_COUNT * PROCFILE_TEXT]; /* one after the other; only the used part is sent */
 };
 
-/* QUIET and STOP: `call` is for the one, `told` for the other. */
+/* QUIET and STOP: `call` is for the one, `reported` for the other. */
 struct helper_copy_reply {
 	struct thread_copy_head head;
 	struct quiet_copy_call call;

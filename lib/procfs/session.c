@@ -1123,7 +1123,7 @@ static void read_symbols(struct procfs_session *r)
 	_cleanup_close_ int fd = open("/proc/self/stack", O_RDONLY | O_CLOEXEC);
 	struct err why;
 
-	if (r->o->bpf.no_kernel_stacks || r->o->hide_kernel || fd < 0 || read(fd, text, sizeof(text)) < 0)
+	if (r->o->bpf.no_kernel_stacks || r->o->mask_kernel || fd < 0 || read(fd, text, sizeof(text)) < 0)
 		return;
 	r->kallsyms = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
 	if (kallsyms_load(NULL, &r->ks, &why) != 0)
@@ -1251,7 +1251,7 @@ int procfs_session_start(struct procfs_session *r, struct err *e)
 	sample_round_before(&r->round);
 	sample_round_take(&r->round);
 	plan(r, r->due_ns);
-	return cap_host_write(r->out, r->reported.start_ns, r->kallsyms, r->o->hide_kernel, e);
+	return cap_host_write(r->out, r->reported.start_ns, r->kallsyms, r->o->mask_kernel, e);
 }
 
 int procfs_session_command(struct procfs_session *r, uint32_t pid, struct err *e)

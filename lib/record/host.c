@@ -42,7 +42,7 @@ static uint64_t stext(int kallsyms)
 	return 0;
 }
 
-int cap_host_write(struct cap_writer *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e)
+int cap_host_write(struct cap_writer *w, uint64_t start_ns, int kallsyms, bool mask, struct err *e)
 {
 	char boot_id[64] = "", max_stack[32] = "0", recorder[64];
 	struct cap_host h = { 0 };
@@ -69,7 +69,7 @@ int cap_host_write(struct cap_writer *w, uint64_t start_ns, int kallsyms, bool h
 	h.boot_id = boot_id;
 	h.recorder = recorder;
 	h.stext = stext(kallsyms);
-	if (hide && h.stext)
+	if (mask && h.stext)
 		h.stext = KERNEL_MASK_STEXT;
 	h.start_mono_ns = start_ns;
 	h.start_boot_ns = start_ns + now_on(CLOCK_BOOTTIME) - mono;

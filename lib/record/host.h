@@ -10,9 +10,9 @@
 
 /*
  * Write the host record. START_NS is the recording's start, CLOCK_MONOTONIC.
- * KALLSYMS is /proc/kallsyms open for reading; -1: open it here. With HIDE, a
+ * KALLSYMS is /proc/kallsyms open for reading; -1: open it here. With MASK, a
  * known _stext is replaced by KERNEL_MASK_STEXT (record/stacks.h).
  */
-int cap_host_write(struct cap_writer *w, uint64_t start_ns, int kallsyms, bool hide, struct err *e);
+int cap_host_write(struct cap_writer *w, uint64_t start_ns, int kallsyms, bool mask, struct err *e);
 
 #endif

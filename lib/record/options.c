@@ -45,7 +45,7 @@ void record_options_write(
 	snprintf(number, sizeof(number), "user %u's", o->bpf.owner_uid);
 	if (o->bpf.owner_only)
 		put(w, "processes", number);
-	if (o->hide_kernel)
+	if (o->mask_kernel)
 		put(w, "kernel-addresses", "hidden");
 	if (o->in)
 		put_cgroup(w, o->in);

@@ -86,7 +86,7 @@ struct recorder_opts {
 	const char *const *comms;
 	size_t n_comms;
 	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
-	bool hide_kernel; /* the user may not know kernel addresses: owner.h, record/stacks.h */
+	bool mask_kernel; /* the user may not know kernel addresses: owner.h, record/stacks.h */
 	const char *path; /* of the capture; "-" = stdout */
 	bool force;
 	bool no_symbols; /* store no names of user frames */

@@ -369,8 +369,8 @@ static int open_tables(struct session_parts *p, const struct recorder_opts *o, s
 	struct err why;
 	int rc = stack_table_new(o->bpf.depth, &p->stacks, e);
 
-	if (!rc && o->hide_kernel)
-		rc = stack_table_hide(p->stacks, e);
+	if (!rc && o->mask_kernel)
+		rc = stack_table_mask(p->stacks, e);
 	if (!rc)
 		rc = process_table_new(all, o->bpf.follow, &p->procs, e);
 	if (!rc)
@@ -529,7 +529,7 @@ struct recorder {
 	uint64_t rows_lost; /* waits lost for lack of memory */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	bool all;
-	bool hide; /* kernel addresses */
+	bool mask; /* kernel addresses */
 	struct name_requests *names; /* NULL = none are stored */
 	struct jit_store *jit; /* the same for JIT code; NULL = none */
 	struct name_store *namer; /* stores the names */
@@ -664,7 +664,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		late_stacks_free(r->snaps);
 		r->snaps = NULL;
 	}
-	r->hide = opts->hide_kernel;
+	r->mask = opts->mask_kernel;
 	if (r->names)
 		stack_table_keep(r->p.stacks, FRAMES_KEPT);
 	write_options(r, opts);
@@ -698,7 +698,7 @@ int recorder_start(struct recorder *r, struct err *e)
 	offcpu_drain(r->p.bpf, &r->sink);
 	if (r->all)
 		process_table_scan_all(r->p.procs);
-	return cap_host_write(r->p.out, r->start_ns, r->p.kallsyms, r->hide, e);
+	return cap_host_write(r->p.out, r->start_ns, r->p.kallsyms, r->mask, e);
 }
 
 void recorder_hold(struct recorder *r, uint32_t pid)

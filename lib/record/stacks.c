@@ -114,7 +114,7 @@ struct stack_table {
 	const struct kallsyms *ks;
 	uint64_t sched_start, sched_end; /* .sched.text */
 	uint64_t stext;
-	struct kernel_mask *hide; /* NULL = kernel addresses are written as they are */
+	struct kernel_mask *mask; /* NULL = kernel addresses are written as they are */
 	bool wants_symbols;
 	bool marked;
 	uint32_t depth; /* maximum number of frames of a stack */
@@ -143,13 +143,13 @@ void stack_table_free(struct stack_table *t)
 	idmap_free(&t->by_id[1]);
 	idmap_free(&t->symbols);
 	idmap_free(&t->addresses);
-	kernel_mask_free(t->hide);
+	kernel_mask_free(t->mask);
 	free(t);
 }
 
-int stack_table_hide(struct stack_table *t, struct err *e)
+int stack_table_mask(struct stack_table *t, struct err *e)
 {
-	return kernel_mask_new(&t->hide, e);
+	return kernel_mask_new(&t->mask, e);
 }
 
 void stack_table_marked(struct stack_table *t)
@@ -276,7 +276,7 @@ static bool find_symbol(const struct stack_table *t, uint64_t addr, struct kalls
 /* The address that the capture gets for ADDR, which belongs to SYM (NULL = none). */
 static uint64_t shown(const struct stack_table *t, const struct kallsyms_sym *sym, uint64_t addr)
 {
-	return t->hide ? kernel_mask_address(t->hide, sym, t->stext, addr) : addr;
+	return t->mask ? kernel_mask_address(t->mask, sym, t->stext, addr) : addr;
 }
 
 static void emit_symbol(struct stack_table *t, uint64_t addr, struct cap_writer *w)
@@ -301,11 +301,11 @@ static void emit_symbol(struct stack_table *t, uint64_t addr, struct cap_writer 
 					   .module = sym.module });
 }
 
-static void hide_frames(const struct stack_table *t, uint64_t *frames, uint32_t n)
+static void mask_frames(const struct stack_table *t, uint64_t *frames, uint32_t n)
 {
 	struct kallsyms_sym sym;
 
-	for (uint32_t i = 0; t->hide && i < n; i++)
+	for (uint32_t i = 0; t->mask && i < n; i++)
 		frames[i] = shown(t, find_symbol(t, frames[i], &sym) ? &sym : NULL, frames[i]);
 }
 
@@ -328,7 +328,7 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 		return;
 	for (uint32_t i = 0; i < out->len; i++)
 		emit_symbol(t, out->frames[i], w);
-	hide_frames(t, s->frames + skip, out->len);
+	mask_frames(t, s->frames + skip, out->len);
 }
 
 /* Call it after S was written: free its frames, or keep them if there is room. */

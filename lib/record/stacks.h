@@ -59,7 +59,7 @@ void stack_table_marked(struct stack_table *t);
  * From now on, write substitutes for kernel addresses to the capture
  * (kernel_mask). Call it once, before anything else.
  */
-int stack_table_hide(struct stack_table *t, struct err *e);
+int stack_table_mask(struct stack_table *t, struct err *e);
 
 /* Add a stack that BPF sent, or that was walked from a snapshot. A known one is ignored. */
 void stack_table_add(struct stack_table *t, const struct offcpu_ev_stack *ev);

@@ -13,20 +13,20 @@
 #include <string.h>
 
 /* A request to name the byte at OFFSET of a file, for frame number FRAME. */
-struct modhits_ask {
+struct place_request {
 	uint64_t offset, vaddr; /* VADDR: the same byte as an address of the file */
 	uint32_t file, frame;
 	bool lost; /* no segment of the file holds it, so VADDR is not set */
 };
 
 /* Keeps the answers, because frames point to their strings. Zero it. */
-struct modhits {
+struct kept_answers {
 	void **kept;
 	size_t n, cap;
 };
 
 /* An answer with its frames. */
-struct modhits_answer {
+struct file_answer {
 	struct sym_answer a;
 	struct frame_call *calls; /* of all addresses; NULL = there is no answer */
 	const char *lost; /* why an address is not in the file; NULL = no segment holds it */
@@ -34,13 +34,13 @@ struct modhits_answer {
 
 static const char no_load[] = "no segment of the file holds this address";
 
-static unsigned int digit(const struct modhits_ask *a, unsigned int k)
+static unsigned int digit(const struct place_request *a, unsigned int k)
 {
 	return (unsigned int)(k < 8 ? a->offset >> 8 * k : (uint64_t)a->file >> 8 * (k - 8)) & 255;
 }
 
 /* One pass of a radix sort. False if all have the same digit: then it only counts. */
-static bool scatter(const struct modhits_ask *from, struct modhits_ask *to, size_t n, unsigned int k)
+static bool scatter(const struct place_request *from, struct place_request *to, size_t n, unsigned int k)
 {
 	size_t at[257] = { 0 };
 
@@ -56,28 +56,28 @@ static bool scatter(const struct modhits_ask *from, struct modhits_ask *to, size
 }
 
 /* Sort by file, then offset; stable. 0 or -ENOMEM. O(n). */
-static int modhits_sort(struct modhits_ask *asks, size_t n)
+static int sort_requests(struct place_request *requests, size_t n)
 {
-	_cleanup_free_ struct modhits_ask *room = malloc((n + 1) * sizeof(*room));
-	struct modhits_ask *from = asks, *to = room;
+	_cleanup_free_ struct place_request *room = malloc((n + 1) * sizeof(*room));
+	struct place_request *from = requests, *to = room;
 
 	if (!room)
 		return -ENOMEM;
 	for (unsigned int k = 0; k < 12 && n; k++) {
-		struct modhits_ask *full = to;
+		struct place_request *full = to;
 
 		if (!scatter(from, to, n, k))
 			continue;
 		to = from;
 		from = full;
 	}
-	if (from != asks)
-		memcpy(asks, from, n * sizeof(*asks));
+	if (from != requests)
+		memcpy(requests, from, n * sizeof(*requests));
 	return 0;
 }
 
 /* Free P with H, or now on failure. */
-static int keep(struct modhits *h, void *p)
+static int keep(struct kept_answers *h, void *p)
 {
 	if (p && base_grow(&h->kept, &h->cap, h->n + 1, sizeof(*h->kept)) == 0) {
 		h->kept[h->n++] = p;
@@ -87,12 +87,12 @@ static int keep(struct modhits *h, void *p)
 	return -ENOMEM;
 }
 
-static void modhits_free(struct modhits *h)
+static void kept_answers_free(struct kept_answers *h)
 {
 	for (size_t i = 0; i < h->n; i++)
 		free(h->kept[i]);
 	free(h->kept);
-	*h = (struct modhits){ 0 };
+	*h = (struct kept_answers){ 0 };
 }
 
 /* Convert the frames of an answer: offsets become pointers. */
@@ -110,32 +110,32 @@ static void set_calls(const struct sym_answer *a, struct frame_call *calls)
 }
 
 /* Take BYTES, which are checked (A). H owns them from here on, even on failure. 0 or -ENOMEM. */
-static int modhits_take(
-	struct modhits *h, uint8_t *bytes, const struct sym_answer *a, struct modhits_answer *ret)
+static int take_answer_bytes(
+	struct kept_answers *h, uint8_t *bytes, const struct sym_answer *a, struct file_answer *ret)
 {
 	struct frame_call *calls;
 
-	*ret = (struct modhits_answer){ 0 };
+	*ret = (struct file_answer){ 0 };
 	if (keep(h, bytes) != 0)
 		return -ENOMEM;
 	calls = malloc((a->head->n_frames + (size_t)1) * sizeof(*calls));
 	if (keep(h, calls) != 0)
 		return -ENOMEM;
 	set_calls(a, calls);
-	*ret = (struct modhits_answer){ .a = *a, .calls = calls };
+	*ret = (struct file_answer){ .a = *a, .calls = calls };
 	return 0;
 }
 
 /* What C stored for FILE; an empty answer if it stored nothing. 0 or -ENOMEM. */
-static int modhits_stored(struct modhits *h, const struct cap_reader *c, uint32_t file,
-	const struct storednames_opts *o, struct modhits_answer *ret, struct err *e)
+static int stored_answer(struct kept_answers *h, const struct cap_reader *c, uint32_t file,
+	const struct storednames_opts *o, struct file_answer *ret, struct err *e)
 {
 	struct sym_answer a;
 	uint8_t *bytes;
 	size_t len;
 	int rc;
 
-	*ret = (struct modhits_answer){ 0 };
+	*ret = (struct file_answer){ 0 };
 	if (!storednames_any(c, file))
 		return 0;
 	rc = storednames_answer(c, file, o, &bytes, &len, e);
@@ -145,7 +145,7 @@ static int modhits_stored(struct modhits *h, const struct cap_reader *c, uint32_
 		free(bytes);
 		return 0;
 	}
-	return modhits_take(h, bytes, &a, ret) ? err_nomem(e, "stored names") : 0;
+	return take_answer_bytes(h, bytes, &a, ret) ? err_nomem(e, "stored names") : 0;
 }
 
 /* Does B, which was stored, know more about an address than A, which was read? */
@@ -164,24 +164,24 @@ static bool knows_more(const struct sym_answer_addr *b, const struct sym_answer_
  * Report each of N requests to SINK: from READ if it knows the address, or from STORED if that
  * knows more. WHY is the reason if neither does and READ is empty.
  */
-static void modhits_report(const struct modhits_ask *asks, size_t n, const struct modhits_answer *read,
-	const struct modhits_answer *stored, const char *why, modules_sink *sink, void *ctx)
+static void report_requests(const struct place_request *requests, size_t n, const struct file_answer *read,
+	const struct file_answer *stored, const char *why, modules_sink *sink, void *ctx)
 {
 	const struct sym_answer_addr *x = read->calls ? read->a.addrs : NULL;
 	const struct sym_answer_addr *end = x ? x + read->a.head->n_addrs : NULL;
 	const char *lost = !x ? why : read->lost ? read->lost : no_load;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct modhits_ask *ask = &asks[i];
-		struct modules_hit hit = { .offset = ask->offset, .reason = lost };
+		const struct place_request *request = &requests[i];
+		struct modules_hit hit = { .offset = request->offset, .reason = lost };
 		const struct sym_answer_addr *s;
 
-		if (x && !ask->lost) { /* both are in order */
-			while (x < end && x->vaddr < ask->vaddr)
+		if (x && !request->lost) { /* both are in order */
+			while (x < end && x->vaddr < request->vaddr)
 				x++;
-			hit.addr = x < end && x->vaddr == ask->vaddr ? x : NULL;
+			hit.addr = x < end && x->vaddr == request->vaddr ? x : NULL;
 		}
-		s = stored->calls ? sym_answer_find(&stored->a, ask->offset) : NULL;
+		s = stored->calls ? sym_answer_find(&stored->a, request->offset) : NULL;
 		hit.stored = knows_more(s, hit.addr);
 		if (hit.stored)
 			hit.addr = s;
@@ -189,7 +189,7 @@ static void modhits_report(const struct modhits_ask *asks, size_t n, const struc
 			hit.calls = (hit.stored ? stored : read)->calls + hit.addr->first;
 			hit.reason = sym_answer_reason_text(hit.addr->reason);
 		}
-		sink(ctx, ask->frame, &hit);
+		sink(ctx, request->frame, &hit);
 	}
 }
 
@@ -512,13 +512,13 @@ static int load_tree(struct kernel_parts *k, struct err *e)
 
 /* The symbols that cover the requests, each once. */
 static const struct cap_ksym **symbols_of(
-	const struct cap_reader *c, const struct modhits_ask *asks, size_t n, size_t *n_ret)
+	const struct cap_reader *c, const struct place_request *requests, size_t n, size_t *n_ret)
 {
 	const struct cap_ksym **p = calloc(n + 1, sizeof(const struct cap_ksym *));
 	size_t used = 0;
 
 	for (size_t i = 0; p && i < n; i++) {
-		const struct cap_ksym *s = cap_reader_ksym(c, asks[i].offset);
+		const struct cap_ksym *s = cap_reader_ksym(c, requests[i].offset);
 
 		if (s && (!used || p[used - 1] != s))
 			p[used++] = s;
@@ -527,7 +527,7 @@ static const struct cap_ksym **symbols_of(
 	return p;
 }
 
-static int find_module(struct kernel_parts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
+static int find_module(struct kernel_parts *k, uint32_t id, const struct place_request *requests, size_t n,
 	struct kernel_part *ret, struct err *e)
 {
 	struct root root = { .fd = -1 };
@@ -540,7 +540,7 @@ static int find_module(struct kernel_parts *k, uint32_t id, const struct modhits
 
 	if (rc)
 		return rc;
-	symbols = symbols_of(k->c, asks, n, &n_symbols);
+	symbols = symbols_of(k->c, requests, n, &n_symbols);
 	if (!symbols)
 		return err_nomem(e, "kernel modules");
 	if (k->o.same_boot && root_open(NULL, &root, NULL) == 0)
@@ -572,13 +572,13 @@ static void describe(struct kernel_part *p)
  * if there is none; -errno as vmlinux_find(), or -ENOMEM. Release RET with kernel_part_close() in
  * any case.
  */
-static int kernel_part_find(struct kernel_parts *k, uint32_t id, const struct modhits_ask *asks, size_t n,
-	struct kernel_part *ret, struct err *e)
+static int kernel_part_find(struct kernel_parts *k, uint32_t id, const struct place_request *requests,
+	size_t n, struct kernel_part *ret, struct err *e)
 {
 	int rc;
 
 	*ret = (struct kernel_part){ 0 };
-	rc = id ? find_module(k, id, asks, n, ret, e)
+	rc = id ? find_module(k, id, requests, n, ret, e)
 		: vmlinux_find(&k->o.places, &k->c->host, &ret->kernel, e);
 	if (rc)
 		return rc;
@@ -618,7 +618,7 @@ struct module {
 
 /* The requests for one file in this run. */
 struct part {
-	struct modhits_ask *asks;
+	struct place_request *requests;
 	size_t n;
 	uint64_t *vaddrs;
 	struct binary bin;
@@ -633,9 +633,9 @@ struct modules {
 	struct module *files; /* by cap_file id; the kernel and its modules follow */
 	size_t n_files, files_cap;
 	struct kernel_parts kernel;
-	struct modhits_ask *asks;
-	size_t n_asks, asks_cap;
-	struct modhits hits;
+	struct place_request *requests;
+	size_t n_requests, requests_max;
+	struct kept_answers answers;
 	struct sym_store *keep; /* NULL = no cache */
 	struct modules_stats stats;
 	size_t done, total; /* files of this run, for progress */
@@ -712,12 +712,12 @@ void modules_close(struct modules *m)
 		free(m->files[i].missed);
 		free(m->files[i].message);
 	}
-	modhits_free(&m->hits);
+	kept_answers_free(&m->answers);
 	kernel_parts_free(&m->kernel);
 	binaries_close(&m->binaries);
 	sym_store_close(m->keep);
 	free(m->files);
-	free(m->asks);
+	free(m->requests);
 	free(m);
 }
 
@@ -730,9 +730,10 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 {
 	struct module *mod = &m->files[file];
 
-	if (base_grow(&m->asks, &m->asks_cap, m->n_asks + 1, sizeof(*m->asks)) != 0)
+	if (base_grow(&m->requests, &m->requests_max, m->n_requests + 1, sizeof(*m->requests)) != 0)
 		return -ENOMEM;
-	m->asks[m->n_asks++] = (struct modhits_ask){ .file = file, .offset = offset, .frame = frame };
+	m->requests[m->n_requests++] =
+		(struct place_request){ .file = file, .offset = offset, .frame = frame };
 	if (!mod->requested)
 		mod->proc = proc;
 	mod->requested = true;
@@ -760,7 +761,7 @@ const char *modules_kernel_part(const struct modules *m, size_t i)
 
 static int by_vaddr(const void *a, const void *b)
 {
-	const struct modhits_ask *x = a, *y = b;
+	const struct place_request *x = a, *y = b;
 	int c = CMP(x->lost, y->lost);
 
 	return c ? c : CMP(x->vaddr, y->vaddr);
@@ -768,7 +769,7 @@ static int by_vaddr(const void *a, const void *b)
 
 static bool is_kernel(const struct modules *m, const struct part *p)
 {
-	return p->asks->file >= m->c->n_files;
+	return p->requests->file >= m->c->n_files;
 }
 
 static bool vaddr_of(const struct part *p, uint64_t offset, uint64_t *ret)
@@ -784,19 +785,19 @@ static int locate(struct part *p)
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		struct modhits_ask *a = &p->asks[i];
+		struct place_request *a = &p->requests[i];
 
 		a->lost = !vaddr_of(p, a->offset, &a->vaddr);
 		sorted = sorted && (!i || by_vaddr(a - 1, a) <= 0);
 	}
 	if (!sorted)
-		qsort(p->asks, p->n, sizeof(*p->asks), by_vaddr);
+		qsort(p->requests, p->n, sizeof(*p->requests), by_vaddr);
 	p->vaddrs = malloc((p->n + 1) * sizeof(*p->vaddrs));
 	if (!p->vaddrs)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n && !p->asks[i].lost; i++) /* lost ones come last */
-		if (!n || p->vaddrs[n - 1] != p->asks[i].vaddr)
-			p->vaddrs[n++] = p->asks[i].vaddr;
+	for (size_t i = 0; i < p->n && !p->requests[i].lost; i++) /* lost ones come last */
+		if (!n || p->vaddrs[n - 1] != p->requests[i].vaddr)
+			p->vaddrs[n++] = p->requests[i].vaddr;
 	return (int)n;
 }
 
@@ -823,9 +824,9 @@ static char *text_or_null(const char *text)
 /* 1 if it was found, 0 if not, or -errno if the user named the file. */
 static int find_kernel(struct modules *m, struct part *p, struct err *e)
 {
-	const uint32_t id = p->asks->file - (uint32_t)m->c->n_files;
-	struct module *mod = &m->files[p->asks->file];
-	int rc = kernel_part_find(&m->kernel, id, p->asks, p->n, &p->kernel, e);
+	const uint32_t id = p->requests->file - (uint32_t)m->c->n_files;
+	struct module *mod = &m->files[p->requests->file];
+	int rc = kernel_part_find(&m->kernel, id, p->requests, p->n, &p->kernel, e);
 
 	mod->missed = mod->missed ? mod->missed : text_or_null(p->kernel.missed);
 	mod->debug = mod->debug ? mod->debug : text_or_null(p->kernel.debug);
@@ -835,12 +836,12 @@ static int find_kernel(struct modules *m, struct part *p, struct err *e)
 
 static int find_part(struct modules *m, struct part *p, struct err *e)
 {
-	struct module *mod = &m->files[p->asks->file];
+	struct module *mod = &m->files[p->requests->file];
 	struct err mine = { 0 };
 
 	if (is_kernel(m, p))
 		return find_kernel(m, p, e);
-	if (binary_find(&m->binaries, p->asks->file, m->c->procs[mod->proc].tgid, &p->bin, &mine) == 0)
+	if (binary_find(&m->binaries, p->requests->file, m->c->procs[mod->proc].tgid, &p->bin, &mine) == 0)
 		return 1;
 	set_problem(mod, "", mine.msg);
 	return 0;
@@ -849,7 +850,7 @@ static int find_part(struct modules *m, struct part *p, struct err *e)
 /* 1 with a JOB to run, 0 if there is no usable file, or -errno. */
 static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job, struct err *e)
 {
-	struct module *mod = &m->files[p->asks->file];
+	struct module *mod = &m->files[p->requests->file];
 	int n;
 
 	report_progress(m, "finding files");
@@ -897,21 +898,21 @@ static void count(struct modules *m, struct module *mod, const struct sym_reader
 }
 
 /* Report a part from what was read of its file (may be nothing) and what is stored. */
-static int report_part(struct modules *m, const struct part *p, const struct modhits_answer *read,
+static int report_part(struct modules *m, const struct part *p, const struct file_answer *read,
 	modules_sink *sink, void *ctx)
 {
-	const uint32_t id = p->asks->file;
+	const uint32_t id = p->requests->file;
 	const struct storednames_opts o = {
 		.demangle = m->o.demangle, .inlines = m->o.inlines, .lines = m->o.lines
 	};
 	const char *why = m->files[id].problem;
-	struct modhits_answer stored = { 0 };
-	int rc = is_kernel(m, p) ? 0 : modhits_stored(&m->hits, m->c, id, &o, &stored, NULL);
+	struct file_answer stored = { 0 };
+	int rc = is_kernel(m, p) ? 0 : stored_answer(&m->answers, m->c, id, &o, &stored, NULL);
 
 	if (!why && id > m->c->n_files)
 		why = no_module;
 	if (rc == 0)
-		modhits_report(p->asks, p->n, read, &stored, why, sink, ctx);
+		report_requests(p->requests, p->n, read, &stored, why, sink, ctx);
 	return rc;
 }
 
@@ -919,14 +920,14 @@ static int report_part(struct modules *m, const struct part *p, const struct mod
 static int take(struct modules *m, struct sym_reader_job *j, modules_sink *sink, void *ctx)
 {
 	const struct part *p = j->ctx;
-	struct module *mod = &m->files[p->asks->file];
-	struct modhits_answer read = { 0 };
+	struct module *mod = &m->files[p->requests->file];
+	struct file_answer read = { 0 };
 
 	m->stats.ns_processes += j->ns;
 	m->stats.memory_bytes = MAX(m->stats.memory_bytes, j->memory_bytes);
 	if (!j->bytes)
 		set_problem(mod, "cannot be read: ", j->why);
-	else if (modhits_take(&m->hits, j->bytes, &j->answer, &read) != 0)
+	else if (take_answer_bytes(&m->answers, j->bytes, &j->answer, &read) != 0)
 		return -ENOMEM;
 	if (read.calls)
 		count(m, mod, j);
@@ -972,7 +973,7 @@ static bool again(struct modules *m, struct sym_reader_job *j, struct sym_reader
 	struct part *p = j->ctx;
 
 	if (!j->bytes || !j->answer.head->n_wants || is_kernel(m, p) ||
-		binary_find_dwos(&m->binaries, p->asks->file, &j->answer, &p->bin, NULL) != 0 ||
+		binary_find_dwos(&m->binaries, p->requests->file, &j->answer, &p->bin, NULL) != 0 ||
 		!p->bin.n_dwos)
 		return false;
 	p->dwos = calloc(p->bin.n_dwos, sizeof(*p->dwos));
@@ -1031,7 +1032,7 @@ static int run_batch(
 		n_jobs += rc > 0;
 		if (rc == 0) {
 			m->done++;
-			rc = report_part(m, &parts[i], &(struct modhits_answer){ 0 }, sink, ctx);
+			rc = report_part(m, &parts[i], &(struct file_answer){ 0 }, sink, ctx);
 		}
 	}
 	m->stats.ns_find += now_ns() - began;
@@ -1047,13 +1048,13 @@ static int run_batch(
 }
 
 /* Split the requests into parts, one for each file; returns how many. */
-static size_t split(struct modhits_ask *asks, size_t n, struct part *parts)
+static size_t split(struct place_request *requests, size_t n, struct part *parts)
 {
 	size_t n_parts = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!i || asks[i].file != asks[i - 1].file)
-			parts[n_parts++].asks = &asks[i];
+		if (!i || requests[i].file != requests[i - 1].file)
+			parts[n_parts++].requests = &requests[i];
 		parts[n_parts - 1].n++;
 	}
 	return n_parts;
@@ -1065,9 +1066,9 @@ int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e)
 	size_t n = 0;
 	int rc = parts ? 0 : -ENOMEM;
 
-	rc = rc ? rc : modhits_sort(m->asks, m->n_asks);
+	rc = rc ? rc : sort_requests(m->requests, m->n_requests);
 	if (rc == 0)
-		n = split(m->asks, m->n_asks, parts);
+		n = split(m->requests, m->n_requests, parts);
 	m->done = 0;
 	m->total = n;
 	m->stats.files += n;
@@ -1078,7 +1079,7 @@ int modules_run(struct modules *m, modules_sink *sink, void *ctx, struct err *e)
 		for (size_t k = i; k < i + some; k++)
 			close_part(&parts[k]);
 	}
-	m->n_asks = 0;
+	m->n_requests = 0;
 	return rc == -ENOMEM ? err_nomem(e, "symbols") : rc;
 }
 

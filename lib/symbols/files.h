@@ -16,7 +16,7 @@
 #include "symbols/frame.h"
 
 /*
- * modhits - the result for each requested address, from what was read of the file and from what the
+ * modules_hit - the result for a requested address, from what was read of the file and from what the
  * capture stored.
  */
 

@@ -67,7 +67,7 @@ static void through(const struct boot *b, struct cap_reader **c)
 	ev.verdict = VERDICT_COMPLETE;
 	frames_of(b, ev.frames);
 	if (kallsyms_load(symbols, &ks, NULL) != 0 || stack_table_new(127, &tab, NULL) != 0 ||
-		stack_table_hide(tab, NULL) != 0 || cap_writer_open(path, true, &w, NULL) != 0)
+		stack_table_mask(tab, NULL) != 0 || cap_writer_open(path, true, &w, NULL) != 0)
 		abort();
 	stack_table_symbols(tab, ks);
 	stack_table_add(tab, &ev);
