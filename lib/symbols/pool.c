@@ -75,7 +75,7 @@ static const struct elffile *moved(const struct fds *fds, const struct elffile *
 	return copy;
 }
 
-/* Call w->look with the descriptors of the sandbox. */
+/* Call w->lookup with the descriptors of the sandbox. */
 static int run_task(const struct sym_worker *w, const struct sym_lookup_input *task, uint8_t **ret,
 	size_t *len, struct err *e)
 {

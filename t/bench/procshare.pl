@@ -18,7 +18,7 @@ use warnings;
 use Cpanel::JSON::XS;
 
 @ARGV >= 4 or die "usage: procshare BIN EXACT SAMPLED THERE [PID...]\n";
-my ($bin, $exact_file, $looks_file, $there) = splice @ARGV, 0, 4;
+my ($bin, $exact_file, $samples_file, $there) = splice @ARGV, 0, 4;
 my %out = map { $_ => 1 } @ARGV;
 open my $list, '<', $there or die "procshare: $there: $!\n";
 my %stays = map { m{^/proc/(\d+)/task/(\d+)$} ? ("$1/$2" => 1) : () } <$list>;
@@ -55,15 +55,15 @@ sub waits_of {
 sub sum { my $n = 0; $n += $_ for @_; return $n }
 
 sub shared {
-	my ($exact, $looks) = @_;
+	my ($exact, $samples) = @_;
 	my $all = sum(values %$exact) or die "procshare: no waits in the exact capture\n";
-	return 100 * sum(map { my ($e, $l) = ($exact->{$_}, $looks->{$_} // 0); $e < $l ? $e : $l } keys %$exact) / $all;
+	return 100 * sum(map { my ($e, $l) = ($exact->{$_}, $samples->{$_} // 0); $e < $l ? $e : $l } keys %$exact) / $all;
 }
 
 my ($exact, $exact_calls) = waits_of($exact_file);
-my ($looks, $looks_calls) = waits_of($looks_file);
+my ($samples, $samples_calls) = waits_of($samples_file);
 open my $told, '-|', "$bin/capinfo", '--json', $exact_file or die "procshare: $bin/capinfo: $!\n";
 my $lost_by = decode_json(do { local $/; <$told> })->{lost};
 my $lost = sum(map { $lost_by->{$_} } grep { !/_ns$/ } keys %$lost_by);
-printf "%.3f %.3f %.3f %d\n", shared($exact, $looks), shared($exact_calls, $looks_calls),
-	100 * sum(values %$looks) / sum(values %$exact), $lost;
+printf "%.3f %.3f %.3f %d\n", shared($exact, $samples), shared($exact_calls, $samples_calls),
+	100 * sum(values %$samples) / sum(values %$exact), $lost;

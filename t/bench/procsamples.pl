@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# proclooks - a plain sampler of threads, as a baseline: opens the files of all threads in
+# procsamples - a plain sampler of threads, as a baseline: opens the files of all threads in
 # /proc once and reads all of them HZ times a second for SECONDS.
 #
-#   proclooks [-f FILE,FILE...] HZ SECONDS [PID...]    without a PID: every other process
+#   procsamples [-f FILE,FILE...] HZ SECONDS [PID...]    without a PID: every other process
 #
 # Prints the CPU time per sample in us, the number of samples, and the number of threads at
 # the first one. Unreadable files are skipped.
@@ -13,7 +13,7 @@ use Getopt::Std;
 use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID);
 
 my %o = (f => 'stat,status,syscall,wchan,stack,schedstat');
-getopts('f:', \%o) && @ARGV >= 2 or die "usage: proclooks [-f FILE,FILE...] HZ SECONDS [PID...]\n";
+getopts('f:', \%o) && @ARGV >= 2 or die "usage: procsamples [-f FILE,FILE...] HZ SECONDS [PID...]\n";
 my ($hz, $seconds, @pids) = @ARGV;
 my @names = split /,/, $o{f};
 my $PREAD64 = 17;	# x86_64
@@ -31,13 +31,13 @@ for my $task (map { glob "/proc/$_/task/*" } @pids) {
 		push @fds, fileno $f;
 	}
 }
-die "proclooks: no readable files\n" unless @fds;
+die "procsamples: no readable files\n" unless @fds;
 
-my ($start, $cpu, $looks) = (clock_gettime(CLOCK_MONOTONIC), clock_gettime(CLOCK_PROCESS_CPUTIME_ID), 0);
+my ($start, $cpu, $samples) = (clock_gettime(CLOCK_MONOTONIC), clock_gettime(CLOCK_PROCESS_CPUTIME_ID), 0);
 while (clock_gettime(CLOCK_MONOTONIC) < $start + $seconds) {
 	syscall($PREAD64, $_, $text, 8192, 0) for @fds;
-	$looks++;
-	my $rest = $start + $looks / $hz - clock_gettime(CLOCK_MONOTONIC);
+	$samples++;
+	my $rest = $start + $samples / $hz - clock_gettime(CLOCK_MONOTONIC);
 	sleep $rest if $rest > 0;
 }
-printf "%.3f %d %d\n", (clock_gettime(CLOCK_PROCESS_CPUTIME_ID) - $cpu) * 1e6 / $looks, $looks, $threads;
+printf "%.3f %d %d\n", (clock_gettime(CLOCK_PROCESS_CPUTIME_ID) - $cpu) * 1e6 / $samples, $samples, $threads;
