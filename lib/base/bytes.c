@@ -3,54 +3,57 @@
 
 #include <string.h>
 
+/* N writable bytes at the end of B, which count once they are added to its length; NULL = no memory. */
+static uint8_t *room(struct buf *b, size_t n)
+{
+	if (!b->failed && n > b->cap - b->len && base_grow(&b->p, &b->cap, b->len + n, 1) != 0)
+		b->failed = true;
+	return b->failed ? NULL : b->p + b->len;
+}
+
 void buf_put(struct buf *b, const void *p, size_t n)
 {
-	if (b->failed || !n)
+	uint8_t *to = n ? room(b, n) : NULL;
+
+	if (!to)
 		return;
-	if (n > b->cap - b->len && base_grow(&b->p, &b->cap, b->len + n, 1) != 0) {
-		b->failed = true;
-		return;
-	}
-	memcpy(b->p + b->len, p, n);
+	memcpy(to, p, n);
 	b->len += n;
 }
 
 void buf_fixed(struct buf *b, uint64_t v, size_t n)
 {
-	uint8_t le[8];
+	uint8_t *to = room(b, n);
 
-	for (size_t i = 0; i < n; i++)
-		le[i] = (uint8_t)(v >> (8 * i));
-	buf_put(b, le, n);
+	for (size_t i = 0; to && i < n; i++)
+		to[i] = (uint8_t)(v >> (8 * i));
+	b->len += to ? n : 0;
 }
+
+#define LEB_MOST 10 /* bytes of a 64-bit number, seven bits in each */
 
 void buf_uleb(struct buf *b, uint64_t v)
 {
-	uint8_t out[10];
-	size_t n = 0;
+	uint8_t *to = room(b, LEB_MOST), *end = to;
 
-	do {
-		out[n] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-		n++;
-		v >>= 7;
-	} while (v);
-	buf_put(b, out, n);
+	if (!to)
+		return;
+	for (; v > 0x7f; v >>= 7)
+		*end++ = (uint8_t)(v | 0x80);
+	*end++ = (uint8_t)v;
+	b->len += (size_t)(end - to);
 }
 
 void buf_sleb(struct buf *b, int64_t v)
 {
-	uint8_t out[10];
-	size_t n = 0;
-	bool more;
+	uint8_t *to = room(b, LEB_MOST), *end = to;
 
-	do {
-		uint8_t low = (uint8_t)(v & 0x7f);
-
-		v >>= 7; /* an arithmetic shift: gcc and clang define it so */
-		more = !((v == 0 && !(low & 0x40)) || (v == -1 && (low & 0x40)));
-		out[n++] = (uint8_t)(low | (more ? 0x80 : 0));
-	} while (more);
-	buf_put(b, out, n);
+	if (!to)
+		return;
+	for (; v < -64 || v > 63; v >>= 7) /* an arithmetic shift: gcc and clang define it so */
+		*end++ = (uint8_t)(v | 0x80);
+	*end++ = (uint8_t)(v & 0x7f);
+	b->len += (size_t)(end - to);
 }
 
 void buf_str(struct buf *b, const char *s)
