@@ -62,8 +62,8 @@ sub shared {
 
 my ($exact, $exact_calls) = waits_of($exact_file);
 my ($samples, $samples_calls) = waits_of($samples_file);
-open my $told, '-|', "$bin/capinfo", '--json', $exact_file or die "procshare: $bin/capinfo: $!\n";
-my $lost_by = decode_json(do { local $/; <$told> })->{lost};
+open my $info, '-|', "$bin/capinfo", '--json', $exact_file or die "procshare: $bin/capinfo: $!\n";
+my $lost_by = decode_json(do { local $/; <$info> })->{lost};
 my $lost = sum(map { $lost_by->{$_} } grep { !/_ns$/ } keys %$lost_by);
 printf "%.3f %.3f %.3f %d\n", shared($exact, $samples), shared($exact_calls, $samples_calls),
 	100 * sum(values %$samples) / sum(values %$exact), $lost;

@@ -68,23 +68,23 @@ kill "$live" 2>/dev/null
 
 # --- files that are believed or refused ---
 
-# told_by FUNCTION: records a process whose perf map FUNCTION creates; the process itself publishes nothing
-told_by() {
-	rm -f "$TMP/told"
-	"$OBJ/t/work/jit" quiet 60 >"$TMP/told" 2>/dev/null </dev/null &
-	told=$!
-	at_exit_kill "$told"
-	until_true test -s "$TMP/told"
-	read -r pid first _ size <"$TMP/told"
+# record_map FUNCTION: records a process whose perf map FUNCTION creates; the process itself publishes nothing
+record_map() {
+	rm -f "$TMP/made"
+	"$OBJ/t/work/jit" quiet 60 >"$TMP/made" 2>/dev/null </dev/null &
+	made=$!
+	at_exit_kill "$made"
+	until_true test -s "$TMP/made"
+	read -r pid first _ size <"$TMP/made"
 	leave_map "$pid"
 	rm -f "/tmp/perf-$pid.map"
 	"$@" "/tmp/perf-$pid.map"
-	rec "$TMP/told.cap" -d 1 -p "$told"
-	kill "$told" 2>/dev/null
-	wait "$told" 2>/dev/null
+	rec "$TMP/made.cap" -d 1 -p "$made"
+	kill "$made" 2>/dev/null
+	wait "$made" 2>/dev/null
 }
 by_root() {
-	echo "$first $size told" >"$1"
+	echo "$first $size made" >"$1"
 }
 by_nobody() {
 	by_root "$1" && chown nobody "$1"
@@ -101,19 +101,19 @@ long_ago() {
 by_garbage() {
 	head -c 300000 /dev/urandom >"$1"
 }
-told_by by_root
-is "$(pieces "$TMP/told.cap")" "1 told :0" "a perf map that belongs to root is used"
-told_by by_nobody
-is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "a perf map that belongs to another user is refused and counted"
-like "$("$BIN/capinfo" "$TMP/told.cap")" "jit=the perf map of process $pid: it belongs to user" "the capture says why a perf map was refused"
-told_by by_link
-is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "/1" "a perf map that is a symbolic link is refused"
-told_by by_fifo
-is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.refused)" "0 /1" "a perf map that is a FIFO is refused and does not block the recorder"
-told_by long_ago
-is "$(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.stale)" "/1" "a perf map that is older than the process is not used"
-told_by by_garbage
-is "$rc $(pieces "$TMP/told.cap")/$(counter "$TMP/told.cap" jit.maps_read)" "0 /1" "a perf map of random bytes gives no names"
+record_map by_root
+is "$(pieces "$TMP/made.cap")" "1 made :0" "a perf map that belongs to root is used"
+record_map by_nobody
+is "$(pieces "$TMP/made.cap")/$(counter "$TMP/made.cap" jit.refused)" "/1" "a perf map that belongs to another user is refused and counted"
+like "$("$BIN/capinfo" "$TMP/made.cap")" "jit=the perf map of process $pid: it belongs to user" "the capture says why a perf map was refused"
+record_map by_link
+is "$(pieces "$TMP/made.cap")/$(counter "$TMP/made.cap" jit.refused)" "/1" "a perf map that is a symbolic link is refused"
+record_map by_fifo
+is "$rc $(pieces "$TMP/made.cap")/$(counter "$TMP/made.cap" jit.refused)" "0 /1" "a perf map that is a FIFO is refused and does not block the recorder"
+record_map long_ago
+is "$(pieces "$TMP/made.cap")/$(counter "$TMP/made.cap" jit.stale)" "/1" "a perf map that is older than the process is not used"
+record_map by_garbage
+is "$rc $(pieces "$TMP/made.cap")/$(counter "$TMP/made.cap" jit.maps_read)" "0 /1" "a perf map of random bytes gives no names"
 
 # --- a program in its own namespaces ---
 

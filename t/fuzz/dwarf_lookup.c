@@ -14,12 +14,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 /* All reported strings must be readable; each address is reported once. */
-static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
+static void count_hit(void *ctx, const struct dwarf_lookup_hit *hit)
 {
-	uint8_t *told = ctx;
+	uint8_t *reported = ctx;
 	volatile size_t sum = 0;
 
-	if (hit->index >= N || told[hit->index]++)
+	if (hit->index >= N || reported[hit->index]++)
 		abort();
 	for (size_t i = 0; i < hit->n; i++) {
 		const struct dwarf_lookup_frame *f = &hit->frames[i];
@@ -29,16 +29,16 @@ static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
 	}
 }
 
-static void look(struct dwarf_lookup_opts *o)
+static void look_up(struct dwarf_lookup_opts *o)
 {
-	uint8_t told[N] = { 0 };
+	uint8_t reported[N] = { 0 };
 	uint64_t at[N];
 	struct dwarf_lookup *d = NULL;
 
 	for (uint64_t i = 0; i < N; i++)
 		at[i] = i < N / 2 ? 0x1000 + i * 4 : i * i * i << 3;
 	if (dwarf_lookup_open(o, &d, NULL) == 0)
-		dwarf_lookup_run(d, at, N, tell, NULL, told, NULL);
+		dwarf_lookup_run(d, at, N, count_hit, NULL, reported, NULL);
 	dwarf_lookup_close(d);
 }
 
@@ -52,11 +52,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	dwo = (struct dwarf_lookup_dwo){ .id = len, .file = f };
 	o.elf = f;
-	look(&o);
+	look_up(&o);
 	o.alt = o.dwp = f;
 	o.dwos = &dwo;
 	o.n_dwos = 1;
-	look(&o);
+	look_up(&o);
 	elffile_close(f);
 	return 0;
 }

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const uint64_t addrs[] = { 0, 1, 0x1000, 0x1004, UINT64_C(1) << 47, UINT64_MAX };
 
-static bool is_asked_for(const struct cap_jit *j)
+static bool is_requested(const struct cap_jit *j)
 {
 	for (size_t i = 0; i < ARRAY_LEN(addrs); i++)
 		if (addrs[i] >= j->start && addrs[i] < j->end)
@@ -37,7 +37,7 @@ static void view(const void *bytes, size_t len)
 	for (size_t i = 0; !rc && i < a.n; i++) {
 		const struct cap_jit *j = &a.jits[i];
 
-		if (!is_asked_for(j) || j->from_ns >= j->to_ns || !*j->name)
+		if (!is_requested(j) || j->from_ns >= j->to_ns || !*j->name)
 			abort();
 		sum += strlen(j->name) + strlen(j->file);
 	}

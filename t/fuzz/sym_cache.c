@@ -95,17 +95,17 @@ static void write_entry(uint8_t *bytes, size_t len)
 
 static void look(void)
 {
-	static const uint64_t asked[] = { 0x1000 };
+	static const uint64_t requested[] = { 0x1000 };
 	struct sym_answer a;
 	uint8_t *bytes = NULL;
 
 	for (size_t n = 0; n < 2; n++) {
-		if (sym_cache_get(cache, key(), asked, n, &bytes, &a, NULL) != 0)
+		if (sym_cache_get(cache, key(), requested, n, &bytes, &a, NULL) != 0)
 			continue;
 		for (uint32_t i = 0; i < a.head->n_addrs; i++)
 			if (a.addrs[i].first + (uint64_t)a.addrs[i].n_frames > a.head->n_frames)
 				abort();
-		if (n && !sym_answer_find(&a, asked[0]))
+		if (n && !sym_answer_find(&a, requested[0]))
 			abort();
 		free(bytes);
 	}

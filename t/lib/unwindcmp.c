@@ -43,7 +43,7 @@ struct comparison {
 	Dwarf *dwarf;
 	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = missing */
 	const struct unwindtab *table;
-	unwindcmp_report *tell;
+	unwindcmp_report *report;
 	void *arg;
 	struct unwindcmp_totals *totals;
 };
@@ -220,7 +220,7 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 	size_t len;
 
 	c->totals->differences++;
-	if (!c->tell)
+	if (!c->report)
 		return;
 	if (r)
 		unwindtext(r, &text);
@@ -237,7 +237,7 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 		len = put_ops(buf, len, "ra", t->ra.ops, t->ra.n);
 		put_ops(buf, len, "rbx", t->bx.ops, t->bx.n);
 	}
-	c->tell(c->arg, pc, buf);
+	c->report(c->arg, pc, buf);
 }
 
 /* What differs at PC on the machine derived from SEED; NULL if nothing does. */
@@ -343,10 +343,10 @@ static void close_libdw(struct comparison *c)
 	elf_end(c->elf);
 }
 
-int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_report *tell, void *arg,
+int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_report *report, void *arg,
 	struct unwindcmp_totals *ret, struct err *e)
 {
-	struct comparison c = { .table = t, .tell = tell, .arg = arg, .totals = ret };
+	struct comparison c = { .table = t, .report = report, .arg = arg, .totals = ret };
 	int rc = open_libdw(&c, f, e);
 
 	if (rc)

@@ -29,7 +29,7 @@ typedef void unwindcmp_report(void *arg, uint64_t pc, const char *text);
  * Compare table T of file F (its descriptor open) over all of its executable
  * segments. TELL may be NULL. Fails if libdw cannot read the file at all.
  */
-int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_report *tell, void *arg,
+int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_report *report, void *arg,
 	struct unwindcmp_totals *ret, struct err *e);
 
 #endif

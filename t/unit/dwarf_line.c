@@ -201,7 +201,7 @@ static struct dwarf_line *open_table(
 	return l;
 }
 
-static void tell(struct tally *t, struct dwarf_line *l, uint64_t at, const struct dwarf_line_row *row)
+static void count_row(struct tally *t, struct dwarf_line *l, uint64_t at, const struct dwarf_line_row *row)
 {
 	const char *path = dwarf_line_file(l, row->file);
 
@@ -244,7 +244,7 @@ static void compare(struct tally *t, struct dwarf_sections *s, const struct othe
 				tap_diag("0x%" PRIx64 ": file %u line %u column %u, not %u %u %u", p.at[i],
 					got->file, got->line, got->column, want.file, want.line, want.column);
 		} else if (got->line != NONE) {
-			tell(t, l, p.at[i], got);
+			count_row(t, l, p.at[i], got);
 		}
 	}
 	dwarf_line_close(l);
@@ -290,10 +290,10 @@ static long differing(const char *file)
 {
 	FILE *f =
 		from("cut -d' ' -f1 paths >addresses && addr2line -e %s <addresses |"
-		     " sed 's/ (discriminator.*//; s/:?$/:0/' >told &&"
-		     " paste -d' ' paths told | awk '$2 != $3' >differ; cut -d' ' -f1 differ >again;"
-		     " llvm-symbolizer-19 --no-inlines -f=none -e %s <again | sed -n 's/:[0-9]*$//p' >told2;"
-		     " paste -d' ' differ told2 | awk '$2 != $4 && !($4 ~ /^[?]/ && $3 ~ /<artificial>/)' |"
+		     " sed 's/ (discriminator.*//; s/:?$/:0/' >peer &&"
+		     " paste -d' ' paths peer | awk '$2 != $3' >differ; cut -d' ' -f1 differ >again;"
+		     " llvm-symbolizer-19 --no-inlines -f=none -e %s <again | sed -n 's/:[0-9]*$//p' >peer2;"
+		     " paste -d' ' differ peer2 | awk '$2 != $4 && !($4 ~ /^[?]/ && $3 ~ /<artificial>/)' |"
 		     " tee wrong | wc -l",
 			file, file);
 	long n = -1;

@@ -28,7 +28,7 @@ struct reported {
 	uint64_t hits, frames;
 };
 
-static void tell(void *ctx, const struct dwarf_lookup_hit *hit)
+static void print_hit(void *ctx, const struct dwarf_lookup_hit *hit)
 {
 	struct reported *reported = ctx;
 	char *text = NULL;
@@ -99,7 +99,7 @@ static int look_at(const struct dwarf_lookup_opts *o, bool stats, bool quiet)
 	int rc = dwarf_lookup_open(o, &d, &e);
 
 	if (!rc) {
-		rc = dwarf_lookup_run(d, v, n, tell, miss, &reported, &e);
+		rc = dwarf_lookup_run(d, v, n, print_hit, miss, &reported, &e);
 		dwarf_lookup_stats(d, &s);
 		dwarf_lookup_close(d);
 	}

@@ -9,7 +9,7 @@
 /* A thread that is sampled, usually every 10 ms, and the sums of what the estimator handed out. */
 struct bench {
 	struct estimator w;
-	struct estimator_sample look;
+	struct estimator_sample sample;
 	struct estimator_sums sums;
 	struct estimator_sink sink;
 	uint64_t waits, ns, unseen, unseen_ns, open, initial, longest, delayed, delayed_ns;
@@ -45,24 +45,25 @@ static void on_delayed(void *ctx, uint64_t n, uint64_t ns, uint64_t until_ns)
 
 static void begin(struct bench *b)
 {
-	*b = (struct bench){ .sink = { b, on_done, on_delayed }, .look = { .has_account = true } };
+	*b = (struct bench){ .sink = { b, on_done, on_delayed }, .sample = { .has_account = true } };
 }
 
 /*
  * Sample the thread MS later: meanwhile it ran for RUN_NS, was runnable for
  * DELAY_NS and made N voluntary switches. Now it waits at PLACE (0 = it runs).
  */
-static void look(struct bench *b, uint64_t ms, uint64_t run_ns, uint64_t delay_ns, uint64_t n, uint32_t place)
+static void sample(
+	struct bench *b, uint64_t ms, uint64_t run_ns, uint64_t delay_ns, uint64_t n, uint32_t place)
 {
-	b->look.at_ns += ms * MS;
-	b->look.run_ns += run_ns;
-	b->look.delay_ns += delay_ns;
-	b->look.voluntary += n;
-	b->look.same = !run_ns && !delay_ns && !n && place == b->look.place.state && place;
-	b->look.slices += !b->look.same;
-	b->look.waiting = place != 0;
-	b->look.place.state = place;
-	estimator_sample(&b->w, &b->look, &b->sink, &b->sums);
+	b->sample.at_ns += ms * MS;
+	b->sample.run_ns += run_ns;
+	b->sample.delay_ns += delay_ns;
+	b->sample.voluntary += n;
+	b->sample.same = !run_ns && !delay_ns && !n && place == b->sample.place.state && place;
+	b->sample.slices += !b->sample.same;
+	b->sample.waiting = place != 0;
+	b->sample.place.state = place;
+	estimator_sample(&b->w, &b->sample, &b->sink, &b->sums);
 }
 
 static void finish(struct bench *b, bool open)
@@ -75,9 +76,9 @@ static void one_wait(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 1000, 0, 0, 0, 1);
 	for (int i = 0; i < 100; i++)
-		look(&b, 10, 0, 0, 0, 1);
+		sample(&b, 10, 0, 0, 0, 1);
 	tap_ok(t, b.waits == 0, "an unfinished wait is not handed out");
 	finish(&b, true);
 	tap_ok(t,
@@ -93,10 +94,10 @@ static void two_places(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 1);
-	look(&b, 10, 0, 0, 0, 1);
-	look(&b, 10, 2 * MS, 0, 1, 2);
-	look(&b, 10, 0, 0, 0, 2);
+	sample(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 10, 0, 0, 0, 1);
+	sample(&b, 10, 2 * MS, 0, 1, 2);
+	sample(&b, 10, 0, 0, 0, 2);
 	finish(&b, false);
 	tap_ok(t, b.waits == 2 && b.ns == 28 * MS, "the run between two waits is part of neither");
 	tap_ok(t, b.at_place[1] == 14 * MS && b.at_place[2] == 14 * MS,
@@ -109,16 +110,16 @@ static void unseen_waits(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 1);
-	look(&b, 10, 2 * MS, 0, 4, 2);
+	sample(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 10, 2 * MS, 0, 4, 2);
 	finish(&b, true);
 	tap_ok(t, b.waits == 5 && b.ns == 8 * MS, "four switches between two samples are four more waits");
 	tap_ok(t, !b.unseen && b.at_place[1] + b.at_place[2] == 8 * MS,
 		"waits that no sample saw go to the places before and after");
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 0);
+	sample(&b, 1000, 0, 0, 0, 0);
 	for (int i = 0; i < 10; i++)
-		look(&b, 10, 2 * MS, 0, 1, 0);
+		sample(&b, 10, 2 * MS, 0, 1, 0);
 	finish(&b, true);
 	tap_ok(t, b.unseen == b.waits && b.waits == 10,
 		"a thread that runs at each sample has waits without a place");
@@ -131,24 +132,24 @@ static void lagging(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 0);
+	sample(&b, 1000, 0, 0, 0, 0);
 	/* runnable for 50 ms: the account has this only when the thread gets a CPU */
 	for (int i = 0; i < 5; i++) {
-		b.look.at_ns += 10 * MS;
-		b.look.same = true;
-		estimator_sample(&b.w, &b.look, &b.sink, &b.sums);
+		b.sample.at_ns += 10 * MS;
+		b.sample.same = true;
+		estimator_sample(&b.w, &b.sample, &b.sink, &b.sums);
 	}
-	look(&b, 10, 8 * MS, 52 * MS, 0, 0);
+	sample(&b, 10, 8 * MS, 52 * MS, 0, 0);
 	finish(&b, true);
 	tap_ok(t, b.waits == 0 && b.ns == 0 && b.delayed_ns == 52 * MS,
 		"being runnable without a CPU is not a wait, however late the account is");
 	tap_ok(t, b.sums.unsettled_ns == 0 && b.sums.schedstat_ns == 0,
 		"no time is left over after a late account");
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 1);
-	look(&b, 10, 0, 0, 0, 1);
+	sample(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 10, 0, 0, 0, 1);
 	/* woken, but runnable without a CPU for 9 ms of the 10 */
-	look(&b, 10, 1 * MS, 9 * MS, 1, 1);
+	sample(&b, 10, 1 * MS, 9 * MS, 1, 1);
 	finish(&b, true);
 	tap_ok(t, b.ns == 10 * MS && b.waits == 2, "a delay is subtracted from the wait that ended with it");
 }
@@ -159,7 +160,7 @@ static void born(struct tap *t)
 
 	begin(&b);
 	estimator_born(&b.w, 990 * MS);
-	look(&b, 1000, 1 * MS, 1 * MS, 1, 1);
+	sample(&b, 1000, 1 * MS, 1 * MS, 1, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 8 * MS && b.initial == 0,
 		"a new thread's first wait counts from its start, less its run time and delay");
@@ -170,12 +171,12 @@ static void without_account(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	b.look.has_account = false;
-	look(&b, 1000, 0, 0, 0, 1);
-	look(&b, 10, 0, 0, 0, 1);
-	look(&b, 10, 0, 0, 1, 0);
-	look(&b, 10, 0, 0, 0, 0);
-	look(&b, 10, 0, 0, 1, 2);
+	b.sample.has_account = false;
+	sample(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 10, 0, 0, 0, 1);
+	sample(&b, 10, 0, 0, 1, 0);
+	sample(&b, 10, 0, 0, 0, 0);
+	sample(&b, 10, 0, 0, 1, 2);
 	finish(&b, true);
 	tap_ok(t, b.ns == 20 * MS && b.waits == 3,
 		"without schedstat the waits are estimated from what the samples saw");
@@ -188,23 +189,23 @@ static void disturbed(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 1);
-	look(&b, 10, 0, 0, 0, 1);
-	b.look.at_ns += 10 * MS;
-	b.look.voluntary += 2;
-	b.look.slices += 2;
-	b.look.run_ns += 50000;
-	estimator_disturbed(&b.w, &b.look, &b.sums);
-	look(&b, 10, 0, 0, 0, 1);
+	sample(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 10, 0, 0, 0, 1);
+	b.sample.at_ns += 10 * MS;
+	b.sample.voluntary += 2;
+	b.sample.slices += 2;
+	b.sample.run_ns += 50000;
+	estimator_disturbed(&b.w, &b.sample, &b.sums);
+	sample(&b, 10, 0, 0, 0, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 30 * MS, "a stop by the recorder itself does not end a wait");
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 0);
-	b.look.at_ns += 10 * MS;
-	b.look.waiting = true;
-	b.look.place.state = 1;
-	estimator_disturbed(&b.w, &b.look, &b.sums);
-	look(&b, 10, 0, 0, 0, 1);
+	sample(&b, 1000, 0, 0, 0, 0);
+	b.sample.at_ns += 10 * MS;
+	b.sample.waiting = true;
+	b.sample.place.state = 1;
+	estimator_disturbed(&b.w, &b.sample, &b.sums);
+	sample(&b, 10, 0, 0, 0, 1);
 	finish(&b, true);
 	tap_ok(t, b.waits == 1 && b.ns == 20 * MS && b.open == 1 && b.at_place[1] == 20 * MS,
 		"a stop by the recorder itself does not hide the wait that the thread returns to");
@@ -216,9 +217,9 @@ static void another_program(struct tap *t)
 	struct bench b;
 
 	begin(&b);
-	look(&b, 1000, 0, 0, 0, 1);
-	look(&b, 10, 0, 0, 0, 1);
-	look(&b, 10, MS, 0, 0, 0);
+	sample(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 10, 0, 0, 0, 1);
+	sample(&b, 10, MS, 0, 0, 0);
 	tap_ok(t, b.waits == 0,
 		"the wait of a thread that runs again is not handed out while its account may lag");
 	estimator_exec(&b.w, &b.sink);
@@ -227,7 +228,7 @@ static void another_program(struct tap *t)
 	estimator_exec(&b.w, &b.sink);
 	tap_ok(t, b.waits == 1, "the old program's wait is handed out only once");
 	/* it ran for 3 of the 9 ms before, which the account did not have yet */
-	look(&b, 10, 4 * MS, 0, 1, 2);
+	sample(&b, 10, 4 * MS, 0, 1, 2);
 	estimator_exec(&b.w, &b.sink);
 	tap_ok(t, b.waits == 1, "a wait that a sample saw in the new program is not handed out at its exec");
 	finish(&b, false);
@@ -244,21 +245,21 @@ static void nonsense(struct tap *t)
 
 	for (int round = 0; round < 200; round++) {
 		begin(&b);
-		b.look.at_ns = 1000 * MS;
+		b.sample.at_ns = 1000 * MS;
 		for (int i = 0; i < 50; i++) {
 			seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-			b.look.at_ns += seed >> 40;
-			b.look.run_ns += (seed >> 20 & 0xffffff) - 0x400000;
-			b.look.delay_ns += (seed >> 8 & 0xffffff) - 0x400000;
-			b.look.voluntary += seed & 7;
-			b.look.slices += seed >> 3 & 3;
-			b.look.waiting = seed >> 5 & 1;
-			b.look.same = (seed >> 6 & 7) == 0;
-			b.look.has_account = (seed >> 9 & 7) != 0;
-			b.look.place.state = 1 + (seed >> 12 & 3);
-			estimator_sample(&b.w, &b.look, &b.sink, &b.sums);
+			b.sample.at_ns += seed >> 40;
+			b.sample.run_ns += (seed >> 20 & 0xffffff) - 0x400000;
+			b.sample.delay_ns += (seed >> 8 & 0xffffff) - 0x400000;
+			b.sample.voluntary += seed & 7;
+			b.sample.slices += seed >> 3 & 3;
+			b.sample.waiting = seed >> 5 & 1;
+			b.sample.same = (seed >> 6 & 7) == 0;
+			b.sample.has_account = (seed >> 9 & 7) != 0;
+			b.sample.place.state = 1 + (seed >> 12 & 3);
+			estimator_sample(&b.w, &b.sample, &b.sink, &b.sums);
 		}
-		span = b.look.at_ns - 1000 * MS;
+		span = b.sample.at_ns - 1000 * MS;
 		finish(&b, round & 1);
 		fine = fine && b.ns <= span;
 	}

@@ -323,7 +323,7 @@ static bool forge(const char *path, uint64_t want)
 /* The same inode with other content, and with times that make it hash like the first file. */
 static void test_forged(struct tap *t)
 {
-	const char *name = "forged files are told apart";
+	const char *name = "forged files are distinguished";
 	struct tableset *s = open_set(8 << 20, 0);
 	struct procmap m = map_new("forged", SMALL);
 	struct stat was, is;

@@ -576,9 +576,9 @@ static void in_vdso(struct tap *t)
 	end(pid);
 }
 
-static int reported[2]; /* a pipe: a byte tells the child to exec */
+static int reported[2]; /* a pipe: at a byte the child execs */
 
-static void execs_when_told(void)
+static void execs_when_signalled(void)
 {
 	char *argv[] = { (char[]){ "sleep" }, (char[]){ "1000" }, NULL };
 	char c;
@@ -589,7 +589,7 @@ static void execs_when_told(void)
 
 static void exec(struct tap *t)
 {
-	pid_t pid = pipe2(reported, O_CLOEXEC) == 0 ? child(execs_when_told) : 0;
+	pid_t pid = pipe2(reported, O_CLOEXEC) == 0 ? child(execs_when_signalled) : 0;
 	struct user_stacks *p = open_or_die(pid);
 	struct cap_stack before, after;
 	char text[8192];

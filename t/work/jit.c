@@ -65,7 +65,7 @@ static void wait_in(unsigned int piece, double seconds)
 	}
 }
 
-static void tell(const char *name, unsigned int piece)
+static void publish(const char *name, unsigned int piece)
 {
 	FILE *f = fopen(map_path, "a");
 
@@ -75,7 +75,7 @@ static void tell(const char *name, unsigned int piece)
 	fclose(f);
 }
 
-static void tell_nonsense(void)
+static void publish_invalid(void)
 {
 	FILE *f = fopen(map_path, "w");
 
@@ -156,11 +156,11 @@ int main(int argc, char **argv)
 		sizeof(code));
 	fflush(stdout);
 	if (strcmp(how, "map") == 0 || strcmp(how, "grow") == 0) {
-		tell_nonsense();
-		tell("made_first", 0);
+		publish_invalid();
+		publish("made_first", 0);
 	}
 	if (strcmp(how, "map") == 0)
-		tell("made second(int)", 1);
+		publish("made second(int)", 1);
 	if (strcmp(how, "dump") == 0 || strcmp(how, "moved") == 0) {
 		begin_dump();
 		dump_load("dumped_first", 0, 1);
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 	}
 	wait_in(0, seconds / 2);
 	if (strcmp(how, "grow") == 0)
-		tell("made later", 1);
+		publish("made later", 1);
 	if (strcmp(how, "moved") == 0) {
 		dump_load("dumped_anew", 0, 3);
 		wait_in(0, seconds / 2);

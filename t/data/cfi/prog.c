@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program without libc, whose call frame information is where the compiler was told to put it. */
+/* A program without libc, whose call frame information is where the compiler puts it by an option. */
 int leaf(int n);
 int middle(int n, char *room);
 void _start(void);
