@@ -65,7 +65,7 @@ static const struct cli cli = {
 	.name = "capinfo",
 	.about = "Show what a capture holds: host, options, processes, stacks, losses.\n"
 		 "FILE - is standard input.",
-	.status = "Exit status: 0 complete, 1 damaged or incomplete, 2 no capture, 64 bad usage.",
+	.status = "Exit status: 0 complete, 1 damaged or incomplete, 2 not a capture, 64 bad usage.",
 	CLI_OPTIONS(options),
 	.check = check,
 };
