@@ -16,6 +16,7 @@
 #include "base/tap.h"
 #include "procfs/thread_copy.h"
 #include "procfs/user_stacks.h"
+#include "system/sandbox.h"
 #include "unwind/compile.h"
 
 #include <dirent.h>
@@ -167,13 +168,14 @@ static int sample(uint32_t pid, unsigned long times, unsigned long pause_us)
 
 static pid_t child(void (*fn)(void))
 {
+	const pid_t parent = getpid();
 	pid_t pid;
 
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		fn();
+		if (child_bind(parent, NULL) == 0)
+			fn();
 		leave(0);
 	}
 	return pid;
@@ -209,10 +211,14 @@ static void spins(void)
 		;
 }
 
+/* The parent may be killed before its child, which may wait for a CPU, has asked to end with it. */
 static void vforks(void)
 {
+	const pid_t parent = getpid();
+
 	if (vfork() == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (child_bind(parent, NULL) != 0)
+			_exit(1);
 		for (;;)
 			syscall(SYS_pause);
 	}
