@@ -4,9 +4,11 @@
 #include "base/out.h"
 #include "symbols/filter.h"
 #include "symbols/kallsyms.h"
-#include "system/owner.h"
+#include "system/elevated.h"
+#include "system/privilege_sets.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <string.h>
 
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free);
@@ -114,15 +116,16 @@ static int run(const struct opts *o, struct err *e)
 int main(int argc, char **argv)
 {
 	struct opts opts = { 0 };
-	struct owner owner;
 	struct err e = { 0 };
 	int status;
 
 	if (!cli_parse(&cli, argc, argv, &opts, &status))
 		return status;
-	/* files are read and written with the caller's own permissions */
-	status = owner_become(&owner, &e);
-	if (!status)
+	/* files are read and written with the caller's own permissions, but for the kernel's addresses */
+	status = elevated_keep(PRIV_BIT(CAP_SYSLOG));
+	if (status)
+		err_sys(&e, status, "cannot give up rights that user %u has not", getuid());
+	else
 		status = run(&opts, &e);
 	cli_free(&cli, &opts);
 	if (status < 0) {

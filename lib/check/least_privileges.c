@@ -5,6 +5,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "check/probe.h"
+#include "system/privilege_sets.h"
 
 #include <grp.h>
 #include <linux/capability.h>
@@ -49,7 +50,7 @@ static uint64_t priv_try_granted(void)
 		cap_flag_value_t value;
 
 		if (cap_get_flag(set, cap, CAP_PERMITTED, &value) == 0 && value == CAP_SET)
-			ret |= UINT64_C(1) << cap;
+			ret |= PRIV_BIT(cap);
 	}
 	if (set)
 		cap_free(set);
@@ -77,7 +78,7 @@ static int set_caps(uint64_t caps)
 	int rc = set ? 0 : -ENOMEM;
 
 	for (int cap = 0; cap < 64 && !rc; cap++) {
-		if (!(caps & UINT64_C(1) << cap))
+		if (!(caps & PRIV_BIT(cap)))
 			continue;
 		if (cap_set_flag(set, CAP_PERMITTED, 1, &cap, CAP_SET) != 0 ||
 			cap_set_flag(set, CAP_EFFECTIVE, 1, &cap, CAP_SET) != 0)
@@ -99,7 +100,7 @@ static int enter(void *ctx, struct err *e)
 		priv_targets_leave(&t->worlds[i]);
 	/* fails without CAP_SETPCAP, which does not matter to a process that executes no program */
 	for (int cap = 0; cap < 64; cap++)
-		if (!(t->caps & UINT64_C(1) << cap))
+		if (!(t->caps & PRIV_BIT(cap)))
 			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	rc = change_user(t->uid, e);
 	if (rc)
@@ -403,8 +404,7 @@ void priv_trials_close(struct priv_trials *t)
 	*t = (struct priv_trials){ 0 };
 }
 
-#define BIT(cap) (UINT64_C(1) << (cap))
-#define BOTH (BIT(CAP_BPF) | BIT(CAP_PERFMON))
+#define BOTH (PRIV_BIT(CAP_BPF) | PRIV_BIT(CAP_PERFMON))
 
 static const struct priv_set_cap known_caps[PRIV_SET_CAPS] = {
 	{ CAP_BPF, 'B' },
@@ -422,21 +422,21 @@ static const int by_power[PRIV_SET_CAPS] = { CAP_SYS_ADMIN, CAP_SYS_RESOURCE, CA
 
 static const struct priv_set sets[] = {
 	{ 0, "none", "- " },
-	{ BIT(CAP_BPF), "CAP_BPF", "B " },
-	{ BIT(CAP_PERFMON), "CAP_PERFMON", "P " },
-	{ BIT(CAP_SYSLOG), "CAP_SYSLOG", "Y " },
-	{ BIT(CAP_SYS_PTRACE), "CAP_SYS_PTRACE", "T " },
-	{ BIT(CAP_CHECKPOINT_RESTORE), "CAP_CHECKPOINT_RESTORE", "K " },
-	{ BIT(CAP_DAC_READ_SEARCH), "CAP_DAC_READ_SEARCH", "D " },
-	{ BIT(CAP_SYS_RESOURCE), "CAP_SYS_RESOURCE", "R " },
+	{ PRIV_BIT(CAP_BPF), "CAP_BPF", "B " },
+	{ PRIV_BIT(CAP_PERFMON), "CAP_PERFMON", "P " },
+	{ PRIV_BIT(CAP_SYSLOG), "CAP_SYSLOG", "Y " },
+	{ PRIV_BIT(CAP_SYS_PTRACE), "CAP_SYS_PTRACE", "T " },
+	{ PRIV_BIT(CAP_CHECKPOINT_RESTORE), "CAP_CHECKPOINT_RESTORE", "K " },
+	{ PRIV_BIT(CAP_DAC_READ_SEARCH), "CAP_DAC_READ_SEARCH", "D " },
+	{ PRIV_BIT(CAP_SYS_RESOURCE), "CAP_SYS_RESOURCE", "R " },
 	{ BOTH, "both", "BP" },
-	{ BOTH | BIT(CAP_SYSLOG), "both and CAP_SYSLOG", "+Y" },
-	{ BOTH | BIT(CAP_SYS_PTRACE), "both and CAP_SYS_PTRACE", "+T" },
-	{ BOTH | BIT(CAP_CHECKPOINT_RESTORE), "both and CAP_CHECKPOINT_RESTORE", "+K" },
-	{ BOTH | BIT(CAP_DAC_READ_SEARCH), "both and CAP_DAC_READ_SEARCH", "+D" },
-	{ BOTH | BIT(CAP_SYS_RESOURCE), "both and CAP_SYS_RESOURCE", "+R" },
-	{ BIT(CAP_SYS_ADMIN), "CAP_SYS_ADMIN", "A " },
-	{ BOTH | BIT(CAP_SYS_ADMIN), "both and CAP_SYS_ADMIN", "+A" },
+	{ BOTH | PRIV_BIT(CAP_SYSLOG), "both and CAP_SYSLOG", "+Y" },
+	{ BOTH | PRIV_BIT(CAP_SYS_PTRACE), "both and CAP_SYS_PTRACE", "+T" },
+	{ BOTH | PRIV_BIT(CAP_CHECKPOINT_RESTORE), "both and CAP_CHECKPOINT_RESTORE", "+K" },
+	{ BOTH | PRIV_BIT(CAP_DAC_READ_SEARCH), "both and CAP_DAC_READ_SEARCH", "+D" },
+	{ BOTH | PRIV_BIT(CAP_SYS_RESOURCE), "both and CAP_SYS_RESOURCE", "+R" },
+	{ PRIV_BIT(CAP_SYS_ADMIN), "CAP_SYS_ADMIN", "A " },
+	{ BOTH | PRIV_BIT(CAP_SYS_ADMIN), "both and CAP_SYS_ADMIN", "+A" },
 };
 
 _Static_assert(ARRAY_LEN(sets) < PRIV_SET_MAX, "room for all that may be granted");
@@ -465,7 +465,7 @@ const char *priv_set_names(uint64_t set, char *buf, size_t cap)
 
 	snprintf(buf, cap, "none");
 	for (int i = 0; i < 64; i++) {
-		if (!(set & BIT(i)) || len >= cap)
+		if (!(set & PRIV_BIT(i)) || len >= cap)
 			continue;
 		snprintf(buf + len, cap - len, "%s%s", len ? ", " : "", priv_name(i, name, sizeof(name)));
 		len += strlen(buf + len);
@@ -478,9 +478,9 @@ const char *priv_set_letters(uint64_t set, char *buf, size_t cap)
 	size_t len = 0;
 
 	for (size_t i = 0; i < PRIV_SET_CAPS && len + 2 < cap; i++) {
-		if (set & BIT(known_caps[i].cap))
+		if (set & PRIV_BIT(known_caps[i].cap))
 			buf[len++] = known_caps[i].letter;
-		set &= ~BIT(known_caps[i].cap);
+		set &= ~PRIV_BIT(known_caps[i].cap);
 	}
 	if (set)
 		buf[len++] = '#';
@@ -575,8 +575,8 @@ static bool once_through(struct search *s, const int *order, size_t n, uint64_t 
 	bool changed = take_away(s, others);
 
 	for (int cap = 0; cap < 64; cap++)
-		if (others & UINT64_C(1) << cap)
-			changed = take_away(s, UINT64_C(1) << cap) || changed;
+		if (others & PRIV_BIT(cap))
+			changed = take_away(s, PRIV_BIT(cap)) || changed;
 	for (size_t i = 0; i < n; i++)
 		changed = take_away(s, UINT64_C(1) << order[i]) || changed;
 	return changed;
@@ -655,8 +655,8 @@ static void search_step(struct priv_table *t, size_t user, size_t step)
 	if (!works(&q, within))
 		return;
 	/* CAP_SYS_ADMIN permits much: prefer a set without it */
-	if (works(&q, within & ~BIT(CAP_SYS_ADMIN)))
-		within &= ~BIT(CAP_SYS_ADMIN);
+	if (works(&q, within & ~PRIV_BIT(CAP_SYS_ADMIN)))
+		within &= ~PRIV_BIT(CAP_SYS_ADMIN);
 	if (!try_known(&q, within, ret))
 		*ret = search_sets(&q, within, 0);
 }
@@ -689,12 +689,12 @@ static void explain_required(const struct query *q, struct priv_table_tool *tool
 	for (int cap = 0; cap < 64; cap++) {
 		struct priv_reason *r;
 
-		if (!(tool->required.caps & BIT(cap)))
+		if (!(tool->required.caps & PRIV_BIT(cap)))
 			continue;
 		r = reason_of(tool->reasons, &tool->n_reasons, cap);
 		for (size_t i = 0; r && i < q->n; i++) {
-			struct priv_cell c =
-				priv_trials_cell(t, q->user, tool->required.caps & ~BIT(cap), q->which[i]);
+			struct priv_cell c = priv_trials_cell(
+				t, q->user, tool->required.caps & ~PRIV_BIT(cap), q->which[i]);
 
 			if (c.state != PRIV_CELL_WORKS && c.state != PRIV_CELL_UNKNOWN)
 				add_why(r->why, sizeof(r->why),
@@ -744,8 +744,8 @@ struct extra {
 static uint64_t strongest(uint64_t set)
 {
 	for (size_t i = 0; i < PRIV_SET_CAPS; i++)
-		if (set & BIT(priv_set_order()[i]))
-			return BIT(priv_set_order()[i]);
+		if (set & PRIV_BIT(priv_set_order()[i]))
+			return PRIV_BIT(priv_set_order()[i]);
 	return set;
 }
 
@@ -755,18 +755,19 @@ static void add_useful(struct priv_table_tool *tool, const struct extra *x)
 	uint64_t known = 0, to;
 
 	for (size_t i = 0; i < tool->n_useful; i++)
-		known |= BIT(tool->useful[i].cap);
+		known |= PRIV_BIT(tool->useful[i].cap);
 	to = x->caps & ~known ? x->caps & ~known : strongest(x->caps);
 	for (int cap = 0; cap < 64; cap++) {
-		struct priv_reason *r = to & BIT(cap) ? reason_of(tool->useful, &tool->n_useful, cap) : NULL;
+		struct priv_reason *r =
+			to & PRIV_BIT(cap) ? reason_of(tool->useful, &tool->n_useful, cap) : NULL;
 		char text[300], others[200];
 
 		if (!r)
 			continue;
 		snprintf(text, sizeof(text), "%s", x->need->gain);
-		if (x->caps & ~BIT(cap))
+		if (x->caps & ~PRIV_BIT(cap))
 			snprintf(text, sizeof(text), "%s (with %s)", x->need->gain,
-				priv_set_names(x->caps & ~BIT(cap), others, sizeof(others)));
+				priv_set_names(x->caps & ~PRIV_BIT(cap), others, sizeof(others)));
 		add_why(r->why, sizeof(r->why), text);
 	}
 }
@@ -1122,7 +1123,7 @@ static void put_names(struct json *j, const char *key, uint64_t set)
 
 	json_begin(j, key, '[');
 	for (int cap = 0; cap < 64; cap++)
-		if (set & BIT(cap))
+		if (set & PRIV_BIT(cap))
 			json_str(j, NULL, priv_name(cap, name, sizeof(name)));
 	json_end(j, ']');
 }

@@ -5,6 +5,7 @@
 #include "offcpu.skel.h"
 #include "record/unwind_memory.h"
 #include "system/owner.h"
+#include "system/privilege_sets.h"
 #include "system/privileges.h"
 #include "system/verifier.h"
 
@@ -1065,12 +1066,10 @@ struct trial {
 /* Capabilities are per thread: dropping them here does not affect the other threads. */
 static void *try_without(void *ctx)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 	struct trial *t = ctx;
 	uint32_t zero = 0, id;
 
-	t->works = syscall(SYS_capset, &head, none) == 0 &&
+	t->works = priv_sets_set(0, 0) == 0 &&
 		   bpf_map_lookup_elem(t->o->agg.outer_fd, &zero, &id) != -EPERM &&
 		   (!t->o->progs.iters || may_iterate(offprogs_waiting(&t->o->progs)));
 	return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/command.h"
-#include "system/owner.h"
+#include "system/elevated.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	close(fail[0]);
 	signal(SIGXFSZ, SIG_DFL);
 	/* the parent reads its /proc files like those of any process of the user, so it waits for this */
-	if (owner_applies() && owner_shed() != 0)
+	if (elevated_shed() != 0)
 		_exit(126);
 	/* a traced process stops at any signal: block them until the parent waits for that */
 	sigfillset(&all);

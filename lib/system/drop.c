@@ -2,6 +2,7 @@
 #include "system/drop.h"
 #include "base/diskcache.h"
 #include "base/text.h"
+#include "system/privilege_sets.h"
 #include "system/privileges.h"
 #include "system/sandbox.h"
 
@@ -12,7 +13,6 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #define WAIT_MS 1000 /* for threads that are about to end */
 
@@ -24,19 +24,6 @@ static bool empty_bounding(void)
 	while (prctl(PR_CAPBSET_DROP, cap) == 0)
 		cap++;
 	return errno == EINVAL; /* past the last capability */
-}
-
-static int set_caps(uint64_t keep, struct err *e)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	const uint32_t low = (uint32_t)keep, high = (uint32_t)(keep >> 32);
-	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {
-		{ .effective = low, .permitted = low }, { .effective = high, .permitted = high }
-	};
-
-	if (syscall(SYS_capset, &head, sets) != 0)
-		return err_sys(e, -errno, "cannot give up capabilities");
-	return 0;
 }
 
 /* The permitted capabilities of our thread TID; 0 if it has ended. */
@@ -81,9 +68,9 @@ int priv_drop_now(const struct priv_drop_opts *o, struct priv_drop *ret, struct 
 		return err_sys(e, -errno, "cannot give up new privileges");
 	if (!o->paths && pathlock_writing(o->writable, o->n_writable))
 		ret->landlock = pathlock_version();
-	rc = set_caps(o->keep, e);
+	rc = priv_sets_set(o->keep, o->keep);
 	if (rc)
-		return rc;
+		return err_sys(e, rc, "cannot give up capabilities");
 	ret->kept = priv_of_all();
 	for (int i = 0; (ret->kept & ~o->keep) && i < WAIT_MS; i++) {
 		usleep(1000);

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/owner.h"
+#include "system/elevated.h"
+#include "system/privilege_sets.h"
 #include "system/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <sys/auxv.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-
-#define BIT(cap) (UINT64_C(1) << (cap))
 
 /*
  * For loading and attaching; names of kernel functions; mapped files that have no
@@ -18,70 +15,22 @@
  * files. None of them opens what the user could not open.
  */
 #define KEPT                                                                                                 \
-	(BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYSLOG) | BIT(CAP_CHECKPOINT_RESTORE) |                   \
-		BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RESOURCE))
+	(PRIV_BIT(CAP_BPF) | PRIV_BIT(CAP_PERFMON) | PRIV_BIT(CAP_SYSLOG) |                                  \
+		PRIV_BIT(CAP_CHECKPOINT_RESTORE) | PRIV_BIT(CAP_IPC_LOCK) | PRIV_BIT(CAP_SYS_RESOURCE))
 
 /*
  * Effective only between owner_raise() and owner_lower(): on newer kernels a
  * process with one of them may read the maps of every process (may_access_mm() in
  * kernel/fork.c).
  */
-#define RAISED (BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN))
-
-bool owner_rule(bool secure, uint32_t uid)
-{
-	return secure && uid != 0;
-}
-
-bool owner_applies(void)
-{
-	return owner_rule(getauxval(AT_SECURE) != 0, getuid());
-}
-
-static struct __user_cap_header_struct max_header(void)
-{
-	return (struct __user_cap_header_struct){ .version = _LINUX_CAPABILITY_VERSION_3 };
-}
-
-static int permitted(uint64_t *ret)
-{
-	struct __user_cap_header_struct head = max_header();
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-	if (syscall(SYS_capget, &head, data) != 0)
-		return -errno;
-	*ret = data[0].permitted | (uint64_t)data[1].permitted << 32;
-	return 0;
-}
-
-/* Make SET permitted and IN_FORCE effective. The inheritable and thus the ambient set become empty. */
-static int set_caps(uint64_t set, uint64_t in_force)
-{
-	struct __user_cap_header_struct head = max_header();
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
-		{ .effective = (uint32_t)in_force, .permitted = (uint32_t)set },
-		{ .effective = (uint32_t)(in_force >> 32), .permitted = (uint32_t)(set >> 32) },
-	};
-
-	return syscall(SYS_capset, &head, data) == 0 ? 0 : -errno;
-}
+#define RAISED (PRIV_BIT(CAP_PERFMON) | PRIV_BIT(CAP_SYS_ADMIN))
 
 /* The capabilities of HAVE to keep. A kernel before 5.8 has CAP_SYS_ADMIN for BPF and perf events. */
 static uint64_t kept_of(uint64_t have)
 {
-	const uint64_t both = BIT(CAP_BPF) | BIT(CAP_PERFMON);
+	const uint64_t both = PRIV_BIT(CAP_BPF) | PRIV_BIT(CAP_PERFMON);
 
-	return have & ((have & both) == both ? KEPT : KEPT | BIT(CAP_SYS_ADMIN));
-}
-
-/* Permanently give up the ids from a set-user-ID or set-group-ID bit, including the saved ones. */
-static int real_ids(void)
-{
-	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
-		return -errno;
-	if (setresgid(getgid(), getgid(), getgid()) != 0 || setresuid(getuid(), getuid(), getuid()) != 0)
-		return -errno;
-	return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) == 0 ? 0 : -errno;
+	return have & ((have & both) == both ? KEPT : KEPT | PRIV_BIT(CAP_SYS_ADMIN));
 }
 
 /* Whether /proc/self/ns/user is PROC_USER_INIT_INO. In other namespaces an id differs from the kernel's. */
@@ -138,9 +87,9 @@ static int try_all(void *arg, int sock)
 {
 	const struct trial *t = arg;
 	struct verdict v = { 0 };
-	int rc = real_ids();
+	int rc = elevated_real_ids();
 
-	rc = rc ? rc : set_caps(0, 0);
+	rc = rc ? rc : priv_sets_set(0, 0);
 	if (rc)
 		return 1;
 	v.at = t->n ? try_each(t->ids, t->n, &v.code) : sees_kernel();
@@ -173,14 +122,14 @@ int owner_become(struct owner *ret, struct err *e)
 	uint64_t have = 0;
 	int rc;
 
-	*ret = (struct owner){ .only = owner_applies(),
-		.uid = first ? getuid() : UINT32_MAX,
-		.gid = first ? getgid() : UINT32_MAX };
+	*ret = (struct owner){
+		.only = elevated(), .uid = first ? getuid() : UINT32_MAX, .gid = first ? getgid() : UINT32_MAX
+	};
 	if (!ret->only)
 		return 0;
-	rc = permitted(&have);
-	rc = rc ? rc : real_ids();
-	rc = rc ? rc : set_caps(kept_of(have), kept_of(have) & ~RAISED);
+	rc = priv_sets_get(&have, NULL);
+	rc = rc ? rc : elevated_real_ids();
+	rc = rc ? rc : priv_sets_set(kept_of(have), kept_of(have) & ~RAISED);
 	if (rc)
 		return err_sys(e, rc, "cannot give up rights that user %u has not", getuid());
 	rc = ask_child(NULL, 0, &v, e);
@@ -193,8 +142,8 @@ static void put_in_force(uint64_t lowered)
 {
 	uint64_t have;
 
-	if (owner_applies() && permitted(&have) == 0)
-		set_caps(have, have & ~lowered);
+	if (elevated() && priv_sets_get(&have, NULL) == 0)
+		priv_sets_set(have, have & ~lowered);
 }
 
 void owner_raise(void)
@@ -205,16 +154,6 @@ void owner_raise(void)
 void owner_lower(void)
 {
 	put_in_force(RAISED);
-}
-
-int owner_shed(void)
-{
-	int rc = owner_applies() ? real_ids() : 0;
-
-	if (rc || !owner_applies())
-		return rc;
-	rc = set_caps(0, 0);
-	return !rc && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 ? -errno : rc;
 }
 
 static bool belongs_to(uint32_t id, unsigned int *uid)
@@ -257,7 +196,7 @@ int owner_check(const uint32_t *ids, size_t n, struct err *e)
 	struct verdict v = { 0 };
 	int rc;
 
-	if (!n || !owner_applies())
+	if (!n || !elevated())
 		return 0;
 	rc = ask_child(ids, n, &v, e);
 	if (rc || v.at == n)

@@ -18,25 +18,16 @@
  * - owner_check() finds out in advance, by trying, that a process requested by
  *   its id is not one that the user may read.
  *
- * Capabilities that the caller already had (root; sudo; ambient ones, as set by
- * AmbientCapabilities= of systemd) are used without these limits. The kernel
- * distinguishes the two: AT_SECURE of getauxval(3) is set if an exec gave rights
- * that the caller did not have (cap_bprm_creds_from_file() in
- * security/commoncap.c).
+ * The rule applies to an elevated process (system/elevated.h). Capabilities that
+ * the caller already had are used without these limits.
  */
 #ifndef STACKTOOLS_SYSTEM_OWNER_H
 #define STACKTOOLS_SYSTEM_OWNER_H
 
 #include "base/err.h"
 
-/* Whether the rule applies to a process whose AT_SECURE is SECURE and whose real user is UID. */
-bool owner_rule(bool secure, uint32_t uid);
-
-/* Whether the rule applies to this process. The answer never changes, whatever is given up meanwhile. */
-bool owner_applies(void);
-
 struct owner {
-	bool only; /* owner_applies(): record only processes of the ids below */
+	bool only; /* elevated(): record only processes of the ids below */
 	uint32_t uid, gid; /* the real ids; UINT32_MAX = not in the first user namespace, where no capability
 			      reaches BPF */
 	bool no_kernel; /* /proc/kallsyms shows the user no addresses, so the capture must not either */
@@ -61,13 +52,6 @@ int owner_become(struct owner *ret, struct err *e);
  */
 void owner_raise(void);
 void owner_lower(void);
-
-/*
- * For a forked child that will exec a command of the user: it becomes an ordinary
- * process of the user, without any capability, which the user may trace. No
- * effect if the rule does not apply. On -errno the child must exit.
- */
-int owner_shed(void);
 
 /*
  * Check that the user may, without any capability, read the memory of each of the

@@ -3,7 +3,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "system/maps.h"
-#include "system/privileges.h"
+#include "system/privilege_sets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -208,9 +208,12 @@ static int set_limits(const struct sandbox_opts *o, struct err *e)
 
 static void drop_user(void)
 {
+	const uint64_t needed = PRIV_BIT(CAP_SETUID) | PRIV_BIT(CAP_SETGID);
+	uint64_t have = 0;
 	int refused;
 
-	if (geteuid() != 0 || !priv_have(CAP_SETUID) || !priv_have(CAP_SETGID))
+	priv_sets_get(NULL, &have);
+	if (geteuid() != 0 || (have & needed) != needed)
 		return;
 	/* refused if the user namespace does not have these ids: the capabilities are given up anyway */
 	refused = setgroups(0, NULL);
@@ -223,11 +226,7 @@ static void drop_user(void)
 /* The bounding set comes first, because emptying it needs a capability. */
 static int drop_privileges(uint64_t keep, struct err *e)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	const uint32_t low = (uint32_t)keep, high = (uint32_t)(keep >> 32);
-	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {
-		{ .effective = low, .permitted = low }, { .effective = high, .permitted = high }
-	};
+	int rc;
 
 	for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap) == 0;
 		cap++) /* if the first is refused, all are */
@@ -235,8 +234,9 @@ static int drop_privileges(uint64_t keep, struct err *e)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (!keep)
 		drop_user();
-	if (syscall(SYS_capset, &head, sets) != 0)
-		return err_sys(e, -errno, "cannot give up capabilities");
+	rc = priv_sets_set(keep, keep);
+	if (rc)
+		return err_sys(e, rc, "cannot give up capabilities");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return err_sys(e, -errno, "cannot give up new privileges");
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tests of the rule itself; t/bpf/owner.t tests processes to which it applies. */
 #include "base/tap.h"
+#include "system/elevated.h"
 #include "system/owner.h"
 #include "system/privileges.h"
 
@@ -16,13 +17,13 @@ int main(void)
 	struct tap t = { 0 };
 	struct err e;
 
-	tap_ok(&t, owner_rule(true, 1000), "the rule applies to a user whose exec gave capabilities");
-	tap_ok(&t, !owner_rule(false, 1000),
+	tap_ok(&t, elevated_rule(true, 1000), "the rule applies to a user whose exec gave capabilities");
+	tap_ok(&t, !elevated_rule(false, 1000),
 		"the rule does not apply to a user with own (ambient) capabilities");
-	tap_ok(&t, !owner_rule(false, 0) && !owner_rule(true, 0), "the rule does not apply to root");
-	tap_ok(&t, owner_applies() == (getauxval(AT_SECURE) && getuid() != 0),
+	tap_ok(&t, !elevated_rule(false, 0) && !elevated_rule(true, 0), "the rule does not apply to root");
+	tap_ok(&t, elevated() == (getauxval(AT_SECURE) && getuid() != 0),
 		"the rule applies if AT_SECURE is set and the user is not root");
-	if (owner_applies())
+	if (elevated())
 		return tap_done(&t);
 	tap_ok(&t, owner_become(&o, &e) == 0 && !o.only && o.uid == getuid() && o.gid == getgid(),
 		"without the rule, owner_become() only reports the user and group");
