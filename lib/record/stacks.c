@@ -192,20 +192,10 @@ static uint32_t *exact_of(const struct stack *s)
 	return (uint32_t *)(void *)(s->frames + s->len);
 }
 
-/* Is frame I of EV marked as interrupted? The first frame needs no mark. */
+/* Is frame I of EV marked as an exact PC? The first frame needs no mark. */
 static bool is_marked(const struct stack_table *t, const struct offcpu_ev_stack *ev, uint32_t i)
 {
 	return t->marked && ev->kind == CAPTURE_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
-}
-
-/*
- * Is the address of frame I exact? A marked frame was left through a signal's
- * trampoline, which is the frame before it. No call returns to the trampoline
- * either: the kernel makes the handler return to its first byte.
- */
-static bool is_exact(const struct stack_table *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
-{
-	return is_marked(t, ev, i) || (i && i + 1 < len && is_marked(t, ev, i + 1));
 }
 
 /* Copy the first LEN frames of EV to S, without the marks. False if out of memory. */
@@ -215,7 +205,7 @@ static bool copy_frames(
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < len; i++)
-		n += is_exact(t, ev, i, len);
+		n += is_marked(t, ev, i);
 	s->frames = malloc(len * sizeof(*s->frames) + n * sizeof(*exact_of(s)));
 	if (!s->frames)
 		return false;
@@ -224,10 +214,10 @@ static bool copy_frames(
 	memcpy(s->frames, ev->frames, len * sizeof(*s->frames));
 	n = 0;
 	for (uint32_t i = 0; n < s->n_exact; i++) {
-		if (is_marked(t, ev, i))
-			s->frames[i] &= ~OFFCPU_EXACT;
-		if (is_exact(t, ev, i, len))
-			exact_of(s)[n++] = i;
+		if (!is_marked(t, ev, i))
+			continue;
+		s->frames[i] &= ~OFFCPU_EXACT;
+		exact_of(s)[n++] = i;
 	}
 	return true;
 }
@@ -320,7 +310,7 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 	out->exact = exact_of(s);
 	if (out->len > t->depth) {
 		out->len = t->depth;
-		out->verdict = VERDICT_TRUNCATED;
+		capture_truncate(out);
 	}
 	while (out->n_exact && out->exact[out->n_exact - 1] >= out->len)
 		out->n_exact--;
@@ -396,7 +386,7 @@ uint32_t stack_table_emit(struct stack_table *t, unsigned int kind, const struct
 		.stop_pc = s->stop_pc };
 	if (s->len)
 		emit_frames(t, s, &out, w);
-	t->stats.truncated += out.verdict == VERDICT_TRUNCATED;
+	t->stats.truncated += capture_truncated(out.verdict, out.reason);
 	cap_writer_stack(w, &out);
 	drop_frames(t, s);
 	return s->cap_id;
