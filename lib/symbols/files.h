@@ -23,9 +23,11 @@
 /* The result of a request. */
 struct modules_hit {
 	uint64_t offset; /* the requested offset */
+	uint64_t vaddr; /* the same byte as an address of the file; OFFSET if the file is not known */
 	const struct sym_answer_addr *addr; /* NULL: nothing is known */
 	const struct frame_call *calls; /* the n_frames calls of ADDR, innermost first */
-	const char *reason; /* why there is no name, or why it is less certain; NULL = all is well */
+	const char *reason; /* why there is no name or line; NULL = all is well */
+	bool located; /* VADDR is known */
 	bool stored; /* the name comes from the recorder; the file here knows less */
 };
 
