@@ -13,8 +13,10 @@
 #define HDR_ENTRY 8
 #define FDE_BYTES 64 /* lengths, CIE, start and range */
 #define CIE_BYTES 256
-#define LOAD_COST (16u << 10) /* reading so many bytes of the table takes as long as one search in the file  \
-			       */
+#define CIES 16
+#define LOAD_COST                                                                                            \
+	(16u << 10) /* reading so many bytes of the table takes as long as one search in the file            \
+		     */
 #define VISITS_PER_ADDR 16 /* FDEs over one address, on average, above which a file is hostile */
 
 /* The table of .eh_frame_hdr. */
@@ -26,11 +28,13 @@ struct table {
 	uint8_t *bytes; /* the whole table; NULL: entries are read one by one */
 	/* the entry that was read last, because addresses are ascending */
 	size_t last;
-	struct fde_range range; /* end 0: it is not usable */
-	/* likewise its CIE */
-	uint64_t cie_vaddr;
-	struct cfi_cie cie;
-	bool cie_good;
+	struct fde_range range; /* end 0: there is no such FDE */
+	/* by the address of each: a file has few */
+	struct {
+		uint64_t vaddr;
+		struct cfi_cie cie;
+		bool good;
+	} cies[CIES];
 };
 
 static bool offset_of(const struct elffile *f, uint64_t vaddr, uint64_t *offset, uint64_t *left)
@@ -101,8 +105,8 @@ static bool entry_at(const struct table *t, size_t i, uint64_t *start, uint64_t 
 	return true;
 }
 
-/* The first bytes of the entry of .eh_frame at VADDR. */
-static bool read_part(
+/* Up to MAX bytes of the entry of .eh_frame at VADDR. */
+static bool read_bytes(
 	const struct elffile *f, uint64_t vaddr, uint8_t *bytes, size_t max, struct cfi_section *ret)
 {
 	uint64_t offset, left;
@@ -115,29 +119,35 @@ static bool read_part(
 	return elffile_read_at(f, offset, bytes, ret->len, NULL) == 0;
 }
 
-static bool read_cie(struct table *t, uint64_t vaddr)
+static const struct cfi_cie *read_cie(struct table *t, uint64_t vaddr)
 {
+	const size_t i = (size_t)(vaddr / 8 * UINT64_C(0x9e3779b97f4a7c15) >> 60) % CIES;
 	uint8_t bytes[CIE_BYTES];
 	struct cfi_section s;
 
-	if (t->cie_vaddr != vaddr || !t->cie_good)
-		t->cie_good = read_part(t->f, vaddr, bytes, sizeof(bytes), &s) && cfi_one_cie(&s, &t->cie);
-	t->cie_vaddr = vaddr;
-	return t->cie_good;
+	if (t->cies[i].vaddr != vaddr) {
+		t->cies[i].vaddr = vaddr;
+		t->cies[i].good =
+			read_bytes(t->f, vaddr, bytes, sizeof(bytes), &s) && cfi_one_cie(&s, &t->cies[i].cie);
+	}
+	return t->cies[i].good ? &t->cies[i].cie : NULL;
 }
 
 /* The range of the FDE at VADDR, if it begins at START. */
 static struct fde_range read_fde(struct table *t, uint64_t vaddr, uint64_t start)
 {
 	uint8_t bytes[FDE_BYTES];
+	const struct cfi_cie *cie;
 	struct cfi_section s;
 	struct cfi_fde fde;
-	uint64_t cie;
+	uint64_t at;
 
-	if (!read_part(t->f, vaddr, bytes, sizeof(bytes), &s) || !cfi_one_cie_vaddr(&s, &cie) ||
-		!read_cie(t, cie) || !cfi_one_fde(&s, &t->cie, &fde) || fde.pc != start)
+	if (!read_bytes(t->f, vaddr, bytes, sizeof(bytes), &s) || !cfi_one_cie_vaddr(&s, &at))
 		return (struct fde_range){ 0 };
-	return (struct fde_range){ fde.pc, fde.end, t->cie.signal };
+	cie = read_cie(t, at);
+	if (!cie || !cfi_one_fde(&s, cie, &fde) || fde.pc != start)
+		return (struct fde_range){ 0 };
+	return (struct fde_range){ fde.pc, fde.end, cie->signal };
 }
 
 static bool covers(const struct fde_range *r, uint64_t vaddr)
@@ -145,37 +155,24 @@ static bool covers(const struct fde_range *r, uint64_t vaddr)
 	return vaddr >= r->start && vaddr < r->end;
 }
 
-/* Search VADDR in T. */
-static struct fde_range find(struct table *t, uint64_t vaddr)
+/* Search VADDR in T; false if the table lies about it. */
+static bool find(struct table *t, uint64_t vaddr, struct fde_range *ret)
 {
 	uint64_t start = 0, fde = 0;
 	size_t i = PARTITION_POINT(0, t->n, mid, entry_at(t, mid, &start, &fde) && start <= vaddr);
 
-	if (!i || !entry_at(t, i - 1, &start, &fde))
-		return (struct fde_range){ 0 };
+	*ret = (struct fde_range){ 0 };
+	if (!i)
+		return true;
+	if (!entry_at(t, i - 1, &start, &fde))
+		return false;
 	if (i - 1 != t->last) {
 		t->last = i - 1;
 		t->range = read_fde(t, fde, start);
 	}
-	return covers(&t->range, vaddr) ? t->range : (struct fde_range){ 0 };
-}
-
-static int find_all(
-	const struct elffile *f, const uint64_t *vaddrs, size_t n, struct fde_range *ret, size_t *missing)
-{
-	struct table t;
-
-	*missing = n;
-	if (!open_table(f, &t))
-		return 0;
-	if (load_table(&t, n) != 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		ret[i] = find(&t, vaddrs[i]);
-		*missing -= ret[i].end != 0;
-	}
-	free(t.bytes);
-	return 0;
+	if (covers(&t->range, vaddr))
+		*ret = t->range;
+	return t->range.end != 0;
 }
 
 /* --- without the table --- */
@@ -187,16 +184,31 @@ struct rest {
 	size_t n, visits;
 };
 
-static int collect(const uint64_t *vaddrs, size_t n, struct fde_range *ret, struct rest *r)
+static int open_rest(size_t n, struct rest *r)
 {
 	*r = (struct rest){ .vaddrs = malloc(n * sizeof(*r->vaddrs)), .to = malloc(n * sizeof(*r->to)) };
-	if (!r->vaddrs || !r->to)
+	return r->vaddrs && r->to ? 0 : -ENOMEM;
+}
+
+static void add_to_rest(struct rest *r, uint64_t vaddr, struct fde_range *to)
+{
+	r->vaddrs[r->n] = vaddr;
+	r->to[r->n++] = to;
+}
+
+/* Put those for which the table is of no use into R. */
+static int find_all(
+	const struct elffile *f, const uint64_t *vaddrs, size_t n, struct fde_range *ret, struct rest *r)
+{
+	struct table t;
+	const bool good = open_table(f, &t);
+
+	if (good && load_table(&t, n) != 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		if (!ret[i].end) {
-			r->vaddrs[r->n] = vaddrs[i];
-			r->to[r->n++] = &ret[i];
-		}
+		if (!good || !find(&t, vaddrs[i], &ret[i]))
+			add_to_rest(r, vaddrs[i], &ret[i]);
+	free(t.bytes);
 	return 0;
 }
 
@@ -220,8 +232,11 @@ static int scan(const struct elffile *f, const char *name, bool eh, uint64_t max
 	struct elfsection_names names = { 0 };
 	struct elfsection sec = { 0 };
 	struct cfi c = { 0 };
-	int rc = elfsection_names(f, &names, NULL);
+	int rc;
 
+	if (!r->n)
+		return 0;
+	rc = elfsection_names(f, &names, NULL);
 	rc = rc ? rc : elfsection_load(f, &names, name, max_bytes, &sec, NULL);
 	if (rc > 0) {
 		const struct cfi_section s = {
@@ -242,20 +257,21 @@ int fde_ranges(const struct elffile *f, const struct elffile *debug, const uint6
 	uint64_t max_bytes, struct fde_range *ret, struct err *e)
 {
 	struct rest r = { 0 };
-	size_t missing = 0;
 	int rc;
 
 	memset(ret, 0, n * sizeof(*ret));
 	if (!n || f->type == ET_REL) /* whose call frame information is not relocated */
 		return 0;
-	rc = find_all(f, vaddrs, n, ret, &missing);
-	if (rc == 0 && missing) {
-		rc = collect(vaddrs, n, ret, &r);
-		rc = rc ? rc : scan(f, ".eh_frame", true, max_bytes, &r);
-		rc = rc ? rc : scan(f, ".debug_frame", false, max_bytes, &r);
-		if (debug)
-			rc = rc ? rc : scan(debug, ".debug_frame", false, max_bytes, &r);
-	}
+	rc = open_rest(n, &r);
+	rc = rc ? rc : find_all(f, vaddrs, n, ret, &r);
+	rc = rc ? rc : scan(f, ".eh_frame", true, max_bytes, &r);
+	r.n = r.visits = 0;
+	for (size_t i = 0; i < n && rc == 0; i++)
+		if (!ret[i].end)
+			add_to_rest(&r, vaddrs[i], &ret[i]);
+	rc = rc ? rc : scan(f, ".debug_frame", false, max_bytes, &r);
+	if (debug)
+		rc = rc ? rc : scan(debug, ".debug_frame", false, max_bytes, &r);
 	free(r.vaddrs);
 	free(r.to);
 	return rc ? err_nomem(e, "call frame information") : 0;

@@ -5,12 +5,12 @@
  *
  * Compilers write an FDE for each function, and strip(1) keeps .eh_frame. An FDE
  * is found by the sorted table in .eh_frame_hdr (Linux Standard Base, section
- * 10.6.2). The table is untrusted and may lack entries: an FDE must begin where
- * the table says and cover the address, and for addresses without such an FDE all
- * entries of .eh_frame and .debug_frame are read. So an FDE that covers an
- * address is always found, and the result for an address does not depend on the
- * others. (Part 2 of a function, "f.cold", has an FDE of its own, as it has a
- * symbol.)
+ * 10.6.2). The table is untrusted: an FDE must begin where the table says and
+ * cover the address. If it does not begin there, or if there is no table, all of
+ * .eh_frame is read. An FDE that a table lacks is not found: C++ exceptions do not
+ * find it either, and reading all of a large .eh_frame takes as long as everything
+ * else. The result for an address does not depend on the others. (A second part
+ * of a function, "f.cold", has an FDE of its own, as it has a symbol.)
  */
 #ifndef STACKTOOLS_UNWIND_FDE_H
 #define STACKTOOLS_UNWIND_FDE_H
@@ -24,9 +24,10 @@ struct fde_range {
 };
 
 /*
- * Set RET[i] for each of the N ascending VADDRS of F. DEBUG (may be NULL) is its
- * debug file, whose .debug_frame is read too. If several FDEs cover an address,
- * an entry of the table counts first, then the FDE that begins last. Sections of
+ * Set RET[i] for each of the N ascending VADDRS of F. The .debug_frame of F, and
+ * of DEBUG, its debug file (may be NULL), have the addresses that .eh_frame does
+ * not cover. If several FDEs cover an address, an entry of the table counts first,
+ * then the FDE that begins last. Sections of
  * more than MAX_BYTES are not read. Malformed entries are skipped; -ENOMEM is the
  * only error.
  */
