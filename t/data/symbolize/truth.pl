@@ -14,7 +14,7 @@ use warnings;
 
 my ($elf, $addresses, $output) = @ARGV;
 my (%size, %names);
-open my $re, '-|', 'readelf', '-sW', $elf or die;
+open my $re, '-|', "readelf -sW '$elf' 2>/dev/null" or die;
 while (<$re>) {
 	my (undef, $value, $size, $type, undef, undef, $ndx, $name) = split;
 	next unless defined $name && $name ne 'Name' && $ndx ne 'UND' && $type =~ /FUNC$/;
