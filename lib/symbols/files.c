@@ -7,6 +7,7 @@
 #include "elf/kernelfiles.h"
 #include "symbols/cache.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -617,7 +618,7 @@ static const char no_function[] = "the module's file has no function of this nam
 static const char no_module[] = "no debug information of its module was found that fits";
 
 struct module {
-	bool requested, proven;
+	bool requested, proven, stripped;
 	uint32_t proc; /* the first that requested an address */
 	char *problem, *debug, *missed, *message;
 	uint64_t symbols, addresses;
@@ -854,6 +855,14 @@ static int find_part(struct modules *m, struct part *p, struct err *e)
 	return 0;
 }
 
+static bool has_symtab(const struct elffile *f)
+{
+	for (size_t i = 0; i < f->n_sections; i++)
+		if (f->sections[i].type == SHT_SYMTAB)
+			return true;
+	return false;
+}
+
 /* 1 with a JOB to run, 0 if there is no usable file, or -errno. */
 static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job, struct err *e)
 {
@@ -879,6 +888,7 @@ static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job
 			.inlines = m->o.inlines,
 			.lines = m->o.lines,
 			.demangle = m->o.demangle } };
+	mod->stripped = p->bin.elf && !has_symtab(p->bin.elf);
 	mod->addresses += (uint64_t)n;
 	m->stats.addresses += (uint64_t)n;
 	return 1;
@@ -1099,6 +1109,7 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 		.missed = mod->missed,
 		.message = mod->message,
 		.proven = mod->proven,
+		.stripped = mod->stripped,
 		.symbols = mod->symbols,
 		.addresses = mod->addresses };
 	return mod->requested;

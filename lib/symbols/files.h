@@ -144,6 +144,7 @@ struct modules_file {
 	const char *missed; /* why an existing debug file was not used, NULL = nothing to say */
 	const char *message; /* what is wrong with its symbols although they were used, NULL = nothing */
 	bool proven; /* of a kernel module: proven by build ID, not just by release and functions */
+	bool stripped; /* the file has no .symtab */
 	uint64_t symbols; /* in the tables read */
 	uint64_t addresses; /* distinct requested ones */
 };

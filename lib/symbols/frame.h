@@ -50,6 +50,7 @@ struct frame {
 	const struct frame_call *inlined; /* calls inlined into the function, innermost first */
 	uint32_t n_inlined;
 	uint32_t line, column; /* in FILE, of the address or of the outermost inlined call; 0 = unknown */
+	uint32_t in; /* if IN_FILE: the cap_file id of the module */
 	enum frame_source source;
 	bool kernel;
 	bool in_file; /* module is a file, and module_offset is valid */

@@ -244,6 +244,7 @@ static void make_user(const struct resolve *r, uint32_t proc, const struct cap_m
 	f->module_offset = f->module_address = f->address - map->start + map->offset;
 	f->module = file ? file->path : "//anon";
 	f->reason = file ? not_run : no_file;
+	f->in = map->file;
 	f->in_file = file && (file->path[0] == '/' || modules_has_image(r->modules, map->file));
 }
 

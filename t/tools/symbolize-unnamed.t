@@ -145,4 +145,45 @@ is "$("$BIN/fold" "$TMP/text" | tr ';' '\n' | grep -c '^\[a.*x5d-.*+0x[0-9a-f]*\
 run "$sym" -q --format=json "$cap"
 like "$(cat "$out")" '"symbol":null,"linkage_name":null,"offset":[0-9]+,[^}]*"module_offset":"0x[0-9a-f]+","module_address":"0x[0-9a-f]+",[^}]*"source":"fde","reason":"[^"]+"' \
 	"JSON has the offset in the function, the place in the file, and the source fde"
+
+# --- what would give names is said once
+
+g++ -O2 -Wl,--build-id -o "$TMP/cc" "$DATA/symbols/templates.cc"
+strip -o "$TMP/cc.stripped" "$TMP/cc"
+root=$TMP/root
+mkdir -p "$root/usr/bin" "$root/etc/debuginfod"
+cp "$TMP/cc.stripped" "$root/usr/bin/sorts"
+printf 'NAME="Other"\nID=other\nID_LIKE="more debian"\n' >"$root/etc/os-release"
+# says N PATH FILE [OPTION...]: the messages for a capture with N addresses of FILE, mapped as PATH
+says() {
+	s_n=$1 s_path=$2 s_file=$3
+	shift 3
+	"$maker" --gen "$TMP/list.cap" "$s_file" "$s_n" "$s_n" >"$TMP/addr"
+	"$maker" --list "$cap" "$s_file" "$s_path" <"$TMP/addr" >/dev/null
+	env -u DEBUGINFOD_URLS "$sym" --symfs "$root" "$@" "$cap" >"$TMP/text" 2>"$err"
+	cat "$err"
+}
+said=$(says 300 /usr/bin/sorts "$TMP/cc.stripped")
+unnamed=$(grep -c '\[sorts+0x' "$TMP/text")
+is "$said" "symbolize: $unnamed of 300 user frames have no name for lack of debug files, most in sorts
+symbolize: hint: a server may have them: export DEBUGINFOD_URLS='https://debuginfod.debian.net', and run symbolize again" \
+	"frames without a name are counted, and the server of the distribution is named"
+printf 'https://one.example\nhttps://two.example/x "$(y)"\n' >"$root/etc/debuginfod/site.urls"
+like "$(says 300 /usr/bin/sorts "$TMP/cc.stripped")" "DEBUGINFOD_URLS='https://one.example https://two.example/x'" \
+	"or those of the system's configuration"
+is "$(says 300 /usr/bin/sorts "$TMP/cc.stripped" -q)" "" "-q says nothing of it"
+DEBUGINFOD_URLS='' run "$sym" --symfs "$root" "$cap"
+is "$(cat "$err")" "" "nor does anyone who set DEBUGINFOD_URLS hear of it"
+is "$(says 9 /usr/bin/sorts "$TMP/cc.stripped")" "" "nor is it said of less than ten frames"
+cp "$TMP/cc" "$root/usr/bin/sorts"
+is "$(says 300 /usr/bin/sorts "$TMP/cc")" "" "nor of a file with its symbols"
+mkdir -p "$root/usr/local/bin"
+cp "$TMP/cc.stripped" "$root/usr/local/bin/sorts"
+is "$(says 300 /usr/local/bin/sorts "$TMP/cc.stripped")" "" "nor of a file that no package has"
+cp "$TMP/cc.stripped" "$root/usr/bin/sorts"
+id=$(readelf -n "$TMP/cc" | awk '/Build ID/ { print $3 }')
+dir=$root/usr/lib/debug/.build-id/$(printf %.2s "$id")
+mkdir -p "$dir"
+objcopy --only-keep-debug "$TMP/cc" "$dir/${id#??}.debug"
+is "$(says 300 /usr/bin/sorts "$TMP/cc.stripped")" "" "nor where the debug file is"
 tap_done
