@@ -267,7 +267,8 @@ static void print_missing(const struct job *j)
 	char urls[512];
 
 	if (!times || missing_names_count(j->c, j->r, times, &m) != 0 || !missing_names_many(&m) ||
-		!debugserver_advise(j->o->symfs, urls, sizeof(urls)))
+		(!debugserver_advise(j->o->symfs, urls, sizeof(urls)) &&
+			!debugserver_advise(NULL, urls, sizeof(urls))))
 		return;
 	for (size_t i = 0; i < m.n_files; i++) {
 		const char *slash = strrchr(m.files[i], '/');
