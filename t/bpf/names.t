@@ -31,7 +31,7 @@ C
 stored() {
 	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
 		if (/^file id=(\d+) .* path=(.*)$/) { $path{$1} = $2 }
-		next unless /^name file=(\d+) offset=(\d+) .* frames=(.*)$/;
+		next unless /^name file=(\d+) offset=(\d+) .* frames=(\S*)/;
 		my ($file, $offset, @frames) = ($1, $2, split /;/, $3);
 		my ($name) = split /\|/, $frames[-1] // "";
 		print "$path{$file} $offset $name\n"'
