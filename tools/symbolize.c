@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "capture/counters.h"
 #include "capture/reader.h"
+#include "symbols/missing.h"
 #include "symbols/print.h"
 
 #include <errno.h>
@@ -236,6 +237,53 @@ static void print_files(const struct job *j)
 			unused, unused == 1 ? "" : "s", unused == 1 ? "its" : "their");
 }
 
+/* Count how often each frame occurs in the output. */
+static void count_span(const struct job *j, const struct stackids_span *s, uint64_t *times)
+{
+	const uint32_t *ids = stackids_at(j->list.stacks, s);
+
+	for (uint32_t i = 0; i < s->len; i++)
+		times[ids[i]]++;
+}
+
+/* NULL when out of memory. */
+static uint64_t *count_frames(const struct job *j)
+{
+	uint64_t *times = calloc(resolve_count(j->r) + 1, sizeof(*times));
+
+	for (size_t i = 0; i < j->list.n_records && times; i++) {
+		count_span(j, &j->list.records[i].kernel, times);
+		count_span(j, &j->list.records[i].user, times);
+	}
+	return times;
+}
+
+/* Say once what debug files would give, unless the user has decided which servers to ask. */
+static void print_missing(const struct job *j)
+{
+	_cleanup_free_ uint64_t *times = getenv("DEBUGINFOD_URLS") ? NULL : count_frames(j);
+	struct missing_names m;
+	struct buf files = { 0 };
+	char urls[512];
+
+	if (!times || missing_names_count(j->c, j->r, times, &m) != 0 || !missing_names_many(&m) ||
+		(!debugserver_advise(j->o->symfs, urls, sizeof(urls)) &&
+			!debugserver_advise(NULL, urls, sizeof(urls))))
+		return;
+	for (size_t i = 0; i < m.n_files; i++) {
+		const char *slash = strrchr(m.files[i], '/');
+
+		buftext_str(&files, i ? ", " : "");
+		buftext_escaped(&files, slash ? slash + 1 : m.files[i], TEXT_WORD);
+	}
+	cli_warn(&cli,
+		"%" PRIu64 " of %" PRIu64 " user frames have no name for lack of debug files, most in %.*s",
+		m.unnamed, m.frames, (int)files.len, files.p ? (const char *)files.p : "");
+	cli_warn(&cli, "hint: a server may have them: export DEBUGINFOD_URLS='%s', and run symbolize again",
+		urls);
+	buf_free(&files);
+}
+
 /* Report losses in the same words as the recorder. */
 static void print_lost(const struct cap_reader *c)
 {
@@ -257,6 +305,7 @@ static int print_notes(const struct job *j)
 
 	if (!j->o->quiet) {
 		print_files(j);
+		print_missing(j);
 		print_lost(c);
 	}
 	if (!c->complete) {
@@ -298,27 +347,14 @@ static void end_progress(const struct progress *p)
 		fputs("\r\033[K", stderr);
 }
 
-/* Count how often each frame occurs in the output. */
-static void count_span(const struct job *j, const struct stackids_span *s, uint64_t *times)
-{
-	const uint32_t *ids = stackids_at(j->list.stacks, s);
-
-	for (uint32_t i = 0; i < s->len; i++)
-		times[ids[i]]++;
-}
-
 static int print_stats(const struct job *j, struct err *e)
 {
-	_cleanup_free_ uint64_t *times = calloc(resolve_count(j->r) + 1, sizeof(*times));
+	_cleanup_free_ uint64_t *times = count_frames(j);
 	struct modules_stats s;
 	struct name_coverage l = { 0 };
 	struct buf b = { 0 };
 	int rc = times ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < j->list.n_records && rc == 0; i++) {
-		count_span(j, &j->list.records[i].kernel, times);
-		count_span(j, &j->list.records[i].user, times);
-	}
 	for (uint32_t i = 0; i < resolve_count(j->r) && rc == 0; i++)
 		rc = name_coverage_add(&l, resolve_frame(j->r, i), times[i]);
 	resolve_stats(j->r, &s);

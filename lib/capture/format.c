@@ -440,7 +440,8 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 	return !r->bad;
 }
 
-#define CAPTURE_BLOCK_MINOR 2 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names */
+#define CAPTURE_BLOCK_MINOR                                                                                  \
+	3 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 
@@ -581,6 +582,7 @@ void cap_code_names_put_name(struct buf *b, const struct cap_name *n, cap_code_n
 		buf_uleb(b, f->line);
 		buf_uleb(b, f->column);
 	}
+	buf_sleb(b, (int64_t)(n->vaddr - n->offset));
 }
 
 /* --- reading --- */
@@ -677,6 +679,9 @@ const char *cap_code_names_take_name(struct cap_code_names *c, struct rd *r, siz
 	complaint = take_frames(c, r, n.n);
 	if (complaint)
 		return complaint;
+	n.vaddr = n.offset + (rd_left(r) ? (uint64_t)rd_sleb(r) : 0);
+	if (r->bad)
+		return malformed;
 	c->names[c->n.names++] = n;
 	return NULL;
 }

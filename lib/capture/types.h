@@ -152,11 +152,12 @@ struct cap_name_frame {
 struct cap_name {
 	uint32_t file; /* cap_file id */
 	uint64_t offset; /* into the file, of the byte looked up: for a return address, the byte before it */
-	uint64_t symbol_offset; /* from the symbol's first byte to that byte */
+	uint64_t symbol_offset; /* from the first byte of the symbol, or of the FDE, to that byte */
 	uint8_t source; /* enum sym_answer_source */
 	uint8_t reason; /* enum sym_answer_reason */
 	uint32_t n;
 	const struct cap_name_frame *frames;
+	uint64_t vaddr; /* the byte at OFFSET as an address of the file, as symbol tables count */
 };
 
 enum cap_stack_kind { CAPTURE_STACK_KERNEL = 1, CAPTURE_STACK_USER = 2 };

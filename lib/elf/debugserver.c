@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/debugserver.h"
 #include "base/clock.h"
+#include "base/fs.h"
+#include "base/text.h"
 #include "system/worker.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -249,6 +252,95 @@ bool debugserver_wanted(void)
 	const char *urls = secure_getenv("DEBUGINFOD_URLS");
 
 	return urls && urls[strspn(urls, " \t\n")];
+}
+
+/* Append the URLs of FILE, one a line, to BUF. */
+static void add_urls(const struct root *r, const char *file, char *buf, size_t cap)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[512], *line, *rest;
+
+	if ((size_t)snprintf(path, sizeof(path), "etc/debuginfod/%s", file) >= sizeof(path) ||
+		root_read(r, path, 4096, &text, NULL, NULL) != 0)
+		return;
+	for (line = text; (line = strtok_r(line, " \t\n", &rest)); line = NULL) {
+		const size_t len = strlen(buf);
+
+		if (strncmp(line, "http", 4) == 0 && buftext_is_plain(line, strlen(line)) &&
+			!strpbrk(line, "'$`") && len + strlen(line) + 2 <= cap)
+			snprintf(buf + len, cap - len, "%s%s", len ? " " : "", line);
+	}
+}
+
+static void configured(const struct root *r, char *buf, size_t cap)
+{
+	const int fd = root_openat(r, "etc/debuginfod", O_RDONLY | O_DIRECTORY, NULL);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *d;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && (d = readdir(dir))) {
+		const size_t len = strlen(d->d_name);
+
+		if (len > 5 && strcmp(d->d_name + len - 5, ".urls") == 0)
+			add_urls(r, d->d_name, buf, cap);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Does the value of KEY in the lines of os-release(5) have WORD? */
+static bool is_of(const char *text, const char *key, const char *word)
+{
+	const size_t n = strlen(key), len = strlen(word);
+
+	for (const char *p = text; p; p = strchr(p, '\n'), p += p != NULL) {
+		const char *v = p + n, *end = p + strcspn(p, "\n");
+
+		if (strncmp(p, key, n) != 0)
+			continue;
+		for (v += strspn(v, "\"' "); v < end; v += strspn(v, "\"' ")) {
+			const size_t some = strcspn(v, "\"' \n");
+
+			if (some == len && strncmp(v, word, len) == 0)
+				return true;
+			v += some;
+		}
+	}
+	return false;
+}
+
+static const char *of_distribution(const char *text)
+{
+	static const struct {
+		const char *id, *url;
+	} servers[] = { { "ubuntu", "https://debuginfod.ubuntu.com" },
+		{ "debian", "https://debuginfod.debian.net" },
+		{ "fedora", "https://debuginfod.fedoraproject.org" },
+		{ "arch", "https://debuginfod.archlinux.org" },
+		{ "opensuse", "https://debuginfod.opensuse.org" } };
+
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < ARRAY_LEN(servers); i++)
+			if (is_of(text, k ? "ID_LIKE=" : "ID=", servers[i].id))
+				return servers[i].url;
+	return "https://debuginfod.elfutils.org";
+}
+
+bool debugserver_advise(const char *root, char *buf, size_t cap)
+{
+	_cleanup_free_ char *text = NULL;
+	struct root r;
+
+	buf[0] = '\0';
+	if (root_open(root, &r, NULL) != 0)
+		return false;
+	configured(&r, buf, cap);
+	if (!*buf && root_read(&r, "etc/os-release", 65536, &text, NULL, NULL) == 0)
+		snprintf(buf, cap, "%s", of_distribution(text));
+	root_close(&r);
+	return *buf;
 }
 
 /* Errors after which the next file is not requested, because it would only wait as long. */

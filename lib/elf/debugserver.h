@@ -35,6 +35,14 @@ struct debugserver_opts {
 bool debugserver_wanted(void);
 
 /*
+ * A value for DEBUGINFOD_URLS by which the programs of this system, or of the one under ROOT (NULL = "/"),
+ * are likely to have debug files: what /etc/debuginfod/NAME.urls has (debuginfod-client-config(7)), else the
+ * server of the distribution in /etc/os-release, else that of elfutils, which asks those of many. Put into
+ * BUF of CAP bytes; false if there is none that fits.
+ */
+bool debugserver_advise(const char *root, char *buf, size_t cap);
+
+/*
  * Download the debug file with build ID into *FD, which the caller owns. The
  * bytes come from another machine: the caller must check their build ID.
  * -ENOENT if no server has it or debugserver_wanted() is false, -ELIBACC with a

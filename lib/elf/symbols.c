@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #define SYMBOLS_MAX (UINT32_MAX / 4)
+#define RANK_BYTES 7 /* of a name decide which alias is taken */
 
 const char *elfcode_table_name(size_t k)
 {
@@ -106,6 +107,7 @@ struct func {
 	uint64_t limit; /* end of its section */
 	uint32_t index;
 	bool typed; /* a function, not just a label */
+	bool local;
 };
 
 struct funcs {
@@ -169,7 +171,8 @@ static int collect(const struct elfsym *s, const struct elffile *f, struct funcs
 				.end = y.value + MIN(y.size, in->end - y.value),
 				.limit = in->end,
 				.index = index,
-				.typed = y.type != STT_NOTYPE };
+				.typed = y.type != STT_NOTYPE,
+				.local = y.local };
 		}
 	}
 	return 0;
@@ -214,14 +217,44 @@ static int sort_by_start(struct funcs *fs)
 	return 0;
 }
 
-/* Of two with the same start: does A win where both cover an address? */
-static bool better(const struct func *a, const struct func *b)
+/* I must be an index of S. */
+static const char *name_of(const struct elfsym *s, uint32_t i)
 {
+	const struct table *t = table_of(s, &i);
+
+	return t->strings + get_symbol(s, t, i).name;
+}
+
+/*
+ * Of aliases the one with the lowest rank is the public one: "select" before "__select", but the vdso's own
+ * names before those that libc has too. Reads at most RANK_BYTES of NAME.
+ */
+static unsigned int alias_rank(const char *name)
+{
+	static const char vdso[] = "__vdso_";
+	unsigned int n = 0;
+
+	if (strncmp(name, vdso, sizeof(vdso) - 1) == 0)
+		return 0;
+	while (n < RANK_BYTES && name[n] == '_')
+		n++;
+	return n + 1;
+}
+
+/* Of two with the same start: does A win where both cover an address? */
+static bool better(const struct elfsym *s, const struct func *a, const struct func *b)
+{
+	unsigned int x, y;
+
 	if (a->typed != b->typed)
 		return a->typed;
 	if (a->end != b->end)
 		return a->end < b->end;
-	return a->index < b->index;
+	if (a->local != b->local)
+		return b->local;
+	x = alias_rank(name_of(s, a->index));
+	y = alias_rank(name_of(s, b->index));
+	return x != y ? x < y : a->index < b->index;
 }
 
 static void put_range(struct elfsym *s, uint64_t start, uint32_t owner)
@@ -289,9 +322,9 @@ static int sweep_push(struct sweep *sw, const struct func *from, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		if (from[i].end == from[i].start)
-			label = !label || better(&from[i], label) ? &from[i] : label;
+			label = !label || better(sw->s, &from[i], label) ? &from[i] : label;
 		else
-			best = !best || better(&from[i], best) ? &from[i] : best;
+			best = !best || better(sw->s, &from[i], best) ? &from[i] : best;
 	}
 	if (label || best)
 		sw->label = label; /* a symbol with a size ends the range of a label before it */
@@ -304,7 +337,7 @@ static int sweep_push(struct sweep *sw, const struct func *from, size_t n)
 
 		if (from[i].end == from[i].start || (n > 64 && &from[i] != best))
 			continue;
-		for (k = sw->depth++; k > first && better(&sw->stack[k - 1], &from[i]); k--)
+		for (k = sw->depth++; k > first && better(sw->s, &sw->stack[k - 1], &from[i]); k--)
 			sw->stack[k] = sw->stack[k - 1];
 		sw->stack[k] = from[i];
 	}
@@ -386,6 +419,7 @@ static void fill_hit(const struct elfsym *s, uint32_t owner, struct elfsym_hit *
 	ret->start = y.value;
 	ret->name = t->strings + y.name;
 	ret->index = owner;
+	ret->sized = y.size != 0;
 	ret->dynamic = t == &s->tables[1];
 }
 
@@ -414,21 +448,6 @@ bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret)
 	if (!find_range(s, vaddr, &i) || s->owners[i] == GAP)
 		return false;
 	fill_hit(s, s->owners[i], ret);
-	return *ret->name;
-}
-
-bool elfsym_before(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret, uint64_t *beyond)
-{
-	const struct elfcode_span *in;
-	size_t i;
-
-	if (s->tables[0].n || !find_range(s, vaddr, &i) || s->owners[i] != GAP || !i)
-		return false;
-	in = elfcode_spans_find(&s->spans, vaddr);
-	if (!in || s->starts[i] <= in->start)
-		return false;
-	fill_hit(s, s->owners[i - 1], ret);
-	*beyond = vaddr - s->starts[i] + 1;
 	return *ret->name;
 }
 
@@ -465,17 +484,15 @@ bool elfsym_range(const struct elfsym *s, size_t i, uint64_t *start, uint64_t *e
 struct cand {
 	uint64_t start, end; /* end == start: no size */
 	uint32_t name, index; /* NONE = no symbol */
-	bool typed;
+	bool typed, local;
+	uint8_t rank; /* alias_rank() plus one; 0 = not read yet */
 };
 
-/*
- * State of one address, and of the gap between it and the address before: where
- * symbols begin in the gap (`latest`) and where they end.
- */
+/* State of one address, and of the gap between it and the address before: where symbols begin in it
+ * (`latest`). */
 struct query {
 	struct cand in; /* covers the address */
 	struct cand label; /* without a size, at `latest` */
-	struct cand before; /* ends last, at or before the address; for files without .symtab */
 	uint64_t latest; /* start of the last symbol at or before the address */
 	uint64_t limit; /* of the label: end of its section */
 	bool any; /* `latest` is set */
@@ -541,8 +558,21 @@ static size_t first_from(const struct match *m, uint64_t v)
 
 /* --- which symbol wins --- */
 
+/* Only aliases are compared by their names, so only the first bytes of these are read during the pass. */
+static uint8_t read_rank(const struct match *m, struct cand *c)
+{
+	const struct elfcode_table *t = &m->code.tables[c->index >= m->code.tables[0].n];
+	char name[RANK_BYTES + 1] = "";
+
+	if (c->rank)
+		return c->rank;
+	elffile_read_at(m->code.f, t->strings->offset + c->name, name,
+		MIN(t->strings->size - c->name, (uint64_t)RANK_BYTES), NULL);
+	return c->rank = (uint8_t)(alias_rank(name) + 1);
+}
+
 /* Of two with the same start: does A win? Those of .symtab have lower indexes. */
-static bool better_match(const struct cand *a, const struct cand *b)
+static bool better_match(const struct match *m, struct cand *a, struct cand *b)
 {
 	if (b->index == NONE)
 		return true;
@@ -550,27 +580,31 @@ static bool better_match(const struct cand *a, const struct cand *b)
 		return a->typed;
 	if (a->end != b->end)
 		return a->end < b->end;
+	if (a->local != b->local)
+		return b->local;
+	if (read_rank(m, a) != read_rank(m, b))
+		return a->rank < b->rank;
 	return a->index < b->index;
 }
 
 /* Is A nested in B: does it start later? */
-static bool is_inner(const struct cand *a, const struct cand *b)
+static bool is_inner(const struct match *m, struct cand *a, struct cand *b)
 {
 	if (b->index == NONE || a->start != b->start)
 		return b->index == NONE || a->start > b->start;
-	return better_match(a, b);
+	return better_match(m, a, b);
 }
 
-static void take_label(struct query *q, const struct cand *c, uint64_t limit)
+static void take_label(const struct match *m, struct query *q, struct cand *c, uint64_t limit)
 {
-	if (better_match(c, &q->label)) {
+	if (better_match(m, c, &q->label)) {
 		q->label = *c;
 		q->limit = limit;
 	}
 }
 
 /* The last symbol that starts before an address decides which label, if any, covers it. */
-static void take_start(struct query *q, const struct cand *c, uint64_t limit)
+static void take_start(const struct match *m, struct query *q, struct cand *c, uint64_t limit)
 {
 	if (!q->any || c->start > q->latest) {
 		q->any = true;
@@ -578,31 +612,17 @@ static void take_start(struct query *q, const struct cand *c, uint64_t limit)
 		q->label.index = NONE;
 	}
 	if (c->start == q->latest && c->end == c->start)
-		take_label(q, c, limit);
+		take_label(m, q, c, limit);
 }
 
-static void take_end(struct match *m, const struct cand *c)
+static void take(struct match *m, struct cand *c, uint64_t limit, size_t first)
 {
-	size_t i = first_from(m, c->end);
-	struct cand *b;
-
-	if (i == m->n)
-		return;
-	b = &m->queries[i].before;
-	if (b->index == NONE || c->end > b->end || (c->end == b->end && is_inner(c, b)))
-		*b = *c;
-}
-
-static void take(struct match *m, const struct cand *c, uint64_t limit, size_t first)
-{
-	take_start(&m->queries[first], c, limit);
+	take_start(m, &m->queries[first], c, limit);
 	if (c->end == c->start)
 		return;
 	for (size_t i = first; i < m->n && m->vaddrs[i] < c->end; i++, m->visits++)
-		if (is_inner(c, &m->queries[i].in))
+		if (is_inner(m, c, &m->queries[i].in))
 			m->queries[i].in = *c;
-	if (!m->code.tables[0].n)
-		take_end(m, c);
 }
 
 /* --- the pass --- */
@@ -629,6 +649,7 @@ static void match_piece(struct match *m, size_t k, const uint8_t *p, size_t n, u
 			continue;
 		c.end = y.value + MIN(y.size, in->end - y.value);
 		c.typed = y.type != STT_NOTYPE;
+		c.local = y.local;
 		take(m, &c, in->end, first_from(m, y.value));
 	}
 }
@@ -672,25 +693,19 @@ static int match_all(struct match *m, struct err *e)
 
 /* --- the winners --- */
 
-static void put_hit(struct match *m, struct elfmatch *ret, size_t i, const struct cand *c, uint64_t beyond)
+static void put_hit(struct match *m, struct elfmatch *ret, size_t i, const struct cand *c)
 {
 	ret->hits[i] = (struct elfmatch_hit){ .start = c->start,
 		.index = c->index,
-		.beyond = beyond,
+		.sized = c->end != c->start,
 		.dynamic = c->index >= m->code.tables[0].n };
 	m->winners[i] = c->name;
 }
 
-static bool same_section(const struct match *m, uint64_t a, uint64_t b)
-{
-	return elfcode_spans_find(&m->code.spans, a) == elfcode_spans_find(&m->code.spans, b);
-}
-
-/* A symbol that begins or ends before an address does so before the next one too. */
+/* A symbol that begins before an address does so before the next one too. */
 static void decide(struct match *m, struct elfmatch *ret)
 {
 	const struct query *label = NULL;
-	const struct cand *before = NULL;
 
 	for (size_t i = 0; i < m->n; i++) {
 		const struct query *q = &m->queries[i];
@@ -699,14 +714,10 @@ static void decide(struct match *m, struct elfmatch *ret)
 		ret->hits[i] = (struct elfmatch_hit){ .index = NONE };
 		if (q->any)
 			label = q->label.index != NONE ? q : NULL;
-		if (q->before.index != NONE)
-			before = &q->before;
 		if (q->in.index != NONE)
-			put_hit(m, ret, i, &q->in, 0);
+			put_hit(m, ret, i, &q->in);
 		else if (label && at < label->limit)
-			put_hit(m, ret, i, &label->label, 0);
-		else if (before && same_section(m, at, before->end - 1))
-			put_hit(m, ret, i, before, at - before->end + 1);
+			put_hit(m, ret, i, &label->label);
 	}
 }
 
@@ -824,15 +835,13 @@ static int answer_by_index(const struct match *m, struct elfmatch *ret, struct e
 	ret->any = elfsym_ranges(ret->index) > 0;
 	for (size_t i = 0; i < m->n; i++) {
 		struct elfsym_hit hit;
-		uint64_t beyond = 0;
 
 		ret->hits[i] = (struct elfmatch_hit){ .index = NONE };
-		if (!elfsym_find(ret->index, m->vaddrs[i], &hit) &&
-			!elfsym_before(ret->index, m->vaddrs[i], &hit, &beyond))
+		if (!elfsym_find(ret->index, m->vaddrs[i], &hit))
 			continue;
 		ret->hits[i] = (struct elfmatch_hit){ .name = hit.name,
 			.start = hit.start,
-			.beyond = beyond,
+			.sized = hit.sized,
 			.index = hit.index,
 			.dynamic = hit.dynamic };
 	}
@@ -846,7 +855,7 @@ static int alloc_queries(struct match *m)
 	if (!m->queries || !m->winners)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->n; i++)
-		m->queries[i].in.index = m->queries[i].label.index = m->queries[i].before.index = NONE;
+		m->queries[i].in.index = m->queries[i].label.index = NONE;
 	return make_buckets(m);
 }
 

@@ -66,6 +66,7 @@ struct elfcode_symbol {
 	uint32_t name;
 	uint16_t shndx;
 	uint8_t type; /* STT_* */
+	bool local; /* STB_LOCAL */
 };
 
 static inline size_t elfcode_symbol_size(bool is64)
@@ -95,6 +96,7 @@ static inline struct elfcode_symbol elfcode_symbol(bool is64, const uint8_t *p)
 	if (is64)
 		return (struct elfcode_symbol){ .name = elfcode_le32(p),
 			.type = p[4] & 15,
+			.local = !(p[4] >> 4),
 			.shndx = (uint16_t)(p[6] | p[7] << 8),
 			.value = elfcode_le64(p + 8),
 			.size = elfcode_le64(p + 16) };
@@ -102,6 +104,7 @@ static inline struct elfcode_symbol elfcode_symbol(bool is64, const uint8_t *p)
 		.value = elfcode_le32(p + 4),
 		.size = elfcode_le32(p + 8),
 		.type = p[12] & 15,
+		.local = !(p[12] >> 4),
 		.shndx = (uint16_t)(p[14] | p[15] << 8) };
 }
 
@@ -136,11 +139,12 @@ static inline bool elfcode_names_code(
  *     function inside the range of another one wins there; behind it the outer
  *     one applies again.
  *   - With the same start: a function over an untyped symbol, then the smaller
- *     one, then the first in the table (.symtab before .dynsym). ELF puts local
- *     symbols first, so a local alias wins over the global ones, as with
- *     addr2line.
+ *     one. Of aliases the public name: one that is not local ("select", not
+ *     "__GI___select"), then with fewer underscores in front ("select", not
+ *     "__select"; but "__vdso_time"), then the first in the table (.symtab before .dynsym).
  *   - A symbol without a size applies only where no symbol with a size covers,
- *     up to the next symbol or the end of its section.
+ *     up to the next symbol or the end of its section. That it reaches so far is
+ *     a guess, so a hit says whether the symbol has a size.
  *   - An address behind the end of a symbol with a size has no symbol.
  *
  * All values in the tables are untrusted: symbols that reach outside their
@@ -154,6 +158,7 @@ struct elfsym_hit {
 	uint64_t start; /* of the symbol, not of the range that was found */
 	const char *name; /* owned by the table */
 	uint32_t index; /* identifies the symbol, below elfsym_count() */
+	bool sized; /* else it is the last symbol before the address, and nothing says where it ends */
 	bool dynamic; /* from .dynsym */
 };
 
@@ -169,16 +174,6 @@ void elfsym_free(struct elfsym *s); /* NULL is fine */
 /* Find the symbol at virtual address VADDR. Returns false if there is none. */
 bool elfsym_find(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret);
 
-/*
- * For an address that elfsym_find() does not find in a file whose .symtab was
- * stripped: the function that ends last before VADDR, if it is in the same
- * section. VADDR may well belong to a local function behind that one. *BEYOND,
- * the distance from the last byte of the function to VADDR (1 or more), shows
- * how far to trust the result. False if the file has a .symtab, because that
- * would name VADDR.
- */
-bool elfsym_before(const struct elfsym *s, uint64_t vaddr, struct elfsym_hit *ret, uint64_t *beyond);
-
 size_t elfsym_count(const struct elfsym *s); /* number of symbols in both tables, used or not */
 size_t elfsym_ranges(const struct elfsym *s); /* 0 = no functions */
 
@@ -190,13 +185,8 @@ struct elfmatch;
 struct elfmatch_hit {
 	const char *name; /* owned by the match; NULL = no symbol */
 	uint64_t start; /* of the symbol */
-	/*
-	 * 0: the symbol covers the address. Else the .symtab was stripped, this
-	 * is the function before the address (elfsym_before()), and its last
-	 * byte is this many bytes before the address.
-	 */
-	uint64_t beyond;
 	uint32_t index; /* identifies the symbol */
+	bool sized; /* as in elfsym_hit */
 	bool dynamic; /* from .dynsym */
 };
 

@@ -363,7 +363,7 @@ static const char *text(const struct sym_answer *a, uint32_t string)
 	return s ? s : "";
 }
 
-/* A place without a name is written too, with the reason. */
+/* A place without a name is written too, with the reason and where its function begins. */
 static void write_name(struct name_store *k, const struct sym_answer *a, const struct sym_answer_addr *x,
 	uint32_t file, uint64_t offset)
 {
@@ -381,7 +381,8 @@ static void write_name(struct name_store *k, const struct sym_answer *a, const s
 					.source = x->source,
 					.reason = x->reason,
 					.n = x->n_frames,
-					.frames = frames });
+					.frames = frames,
+					.vaddr = x->vaddr });
 }
 
 static void write_lookup(struct name_store *k, const struct file_lookup *l)
@@ -396,7 +397,7 @@ static void write_lookup(struct name_store *k, const struct file_lookup *l)
 		if (!x)
 			continue;
 		write_name(k, &l->answer, x, file, l->spots[i].offset);
-		stored += x->source != SYM_NONE;
+		stored += sym_answer_names(x->source);
 	}
 	if (stored)
 		idmap_put(&k->named, 0, file, 0, &added);

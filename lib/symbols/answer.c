@@ -156,6 +156,12 @@ static bool wants_are_there(const struct sym_answer *a)
 	return true;
 }
 
+/* A source of names has a name, and an FDE has none. */
+static bool source_fits(uint8_t source, bool named)
+{
+	return source == SYM_NONE || sym_answer_names(source) == named;
+}
+
 static bool addr_is_sane(const struct sym_answer *a, const struct sym_answer_addr *x)
 {
 	const struct sym_answer_head *h = a->head;
@@ -163,9 +169,9 @@ static bool addr_is_sane(const struct sym_answer *a, const struct sym_answer_add
 	if (x->first > h->n_frames || x->n_frames > h->n_frames - x->first ||
 		x->n_frames > SYM_ANSWER_FRAMES_MAX)
 		return false;
-	if (x->source > SYM_PLT || x->reason >= SYM_R_COUNT || x->debug > 1 || x->start > x->vaddr)
+	if (x->source >= SYM_SOURCES || x->reason >= SYM_R_COUNT || x->debug > 1 || x->start > x->vaddr)
 		return false;
-	return x->source == SYM_NONE || (x->n_frames && a->frames[x->first + x->n_frames - 1].name);
+	return source_fits(x->source, x->n_frames && a->frames[x->first + x->n_frames - 1].name);
 }
 
 static bool all_are_sane(const struct sym_answer *a)
@@ -220,7 +226,7 @@ const char *sym_answer_reason_text(unsigned int reason)
 	static const char *const texts[SYM_R_COUNT] = {
 		[SYM_R_NO_SYMBOL] = "no symbol covers this address",
 		[SYM_R_NO_TABLES] = "the file has no symbols for code",
-		[SYM_R_BEYOND] = "the nearest symbol before it: the address lies beyond its end",
+		[SYM_R_GUESS] = "no symbol covers this address",
 		[SYM_R_DEBUG_BAD] = "the debug information that covers this address is malformed",
 		[SYM_R_DEBUG_MISSING] = "its debug information is in a file that was not found",
 		[SYM_R_LIMIT] = "the memory or time for this file was used up",
@@ -283,13 +289,17 @@ static void put_stored(struct sym_answer_build *b, const struct cap_name *n, con
 	struct sym_answer_addr a = { .vaddr = n->offset, .source = n->source, .reason = n->reason };
 	uint32_t made;
 
-	if (n->symbol_offset > n->offset || n->source > SYM_PLT || n->reason >= SYM_R_COUNT)
+	if (n->symbol_offset > n->offset || n->source >= SYM_SOURCES || n->reason >= SYM_R_COUNT)
 		return;
-	if (n->source != SYM_NONE) {
-		if (!n->n || !*n->frames[n->n - 1].name)
-			return;
-		a.start = n->offset - n->symbol_offset;
+	if (n->reason == SYM_R_GUESS) { /* by a recorder that took the nearest symbol */
+		a.source = SYM_NONE;
+		sym_answer_put(b, &a, NULL, 0);
+		return;
 	}
+	if (!source_fits(n->source, n->n && *n->frames[n->n - 1].name))
+		return;
+	if (n->source != SYM_NONE)
+		a.start = n->offset - n->symbol_offset;
 	made = make_frames(b, n, o, frames);
 	for (uint32_t i = 0; i < made && (o->inlines || o->lines); i++)
 		a.debug = a.debug || frames[i].file;

@@ -23,7 +23,7 @@
 
 #define SYM_ANSWER_FRAMES_MAX 256 /* of one address: deeper inlining loses its innermost calls */
 
-/* Where a name comes from, best source first. */
+/* Where a name comes from, best source first. The numbers are those of captures (capture.5). */
 enum sym_answer_source {
 	SYM_NONE = 0, /* no name */
 	SYM_DWARF, /* a function of the debug information, named by its symbol if it has one */
@@ -31,14 +31,22 @@ enum sym_answer_source {
 	SYM_MINIDEBUG, /* .symtab inside .gnu_debugdata */
 	SYM_DYNSYM,
 	SYM_PLT, /* made up: name@plt */
+	SYM_FDE, /* no name, but where the function begins, by its call frame information */
+	SYM_SOURCES
 };
 
-/* Why there is no name or no line, or why they are less certain. */
+static inline bool sym_answer_names(uint8_t source)
+{
+	return source != SYM_NONE && source != SYM_FDE;
+}
+
+/* Why there is no name or no line. */
 enum sym_answer_reason {
 	SYM_OK = 0,
 	SYM_R_NO_SYMBOL, /* no symbol covers the address */
 	SYM_R_NO_TABLES, /* the file has no symbols for code */
-	SYM_R_BEYOND, /* the name is that of the symbol before: the address lies beyond its end */
+	SYM_R_GUESS, /* of captures before 1.3, whose names with this reason are not used: the symbol before
+		      */
 	SYM_R_DEBUG_BAD, /* the debug information covering it is malformed; the name is the symbol's */
 	SYM_R_DEBUG_MISSING, /* its debug information is in a file (.dwo, alternate) that was not found */
 	SYM_R_LIMIT, /* the memory or time for this file ran out before this address */
@@ -58,7 +66,7 @@ struct sym_answer_head {
 /* The outermost frame, which has its own address range, is the last of n_frames; 0 = nothing known. */
 struct sym_answer_addr {
 	uint64_t vaddr; /* the requested address */
-	uint64_t start; /* of the symbol; 0 without one */
+	uint64_t start; /* of the symbol, or of the FDE if the source is SYM_FDE; 0 without one */
 	uint32_t first, n_frames;
 	uint8_t source, reason; /* enum sym_answer_source, sym_answer_reason */
 	uint8_t debug; /* inlines and lines come from debug information */
@@ -127,7 +135,7 @@ const char *sym_answer_text(const struct sym_answer *a, uint32_t string); /* NUL
 /* String number I of head->n_wants. */
 const char *sym_answer_want_at(const struct sym_answer *a, uint32_t i);
 
-/* Why there is no name, or why it is less certain, as text for users; NULL for SYM_OK. */
+/* Why there is no name or line, as text for users; NULL for SYM_OK. */
 const char *sym_answer_reason_text(unsigned int reason);
 
 /*
@@ -148,9 +156,9 @@ struct storednames_opts {
 };
 
 /*
- * All names that C has for FILE (a cap_file id); `vaddr` and `start` are offsets into the file.
- * Without inlines and lines, no entry is marked as coming from debug information. 0 with fresh
- * memory in *RET (an answer without addresses if nothing is stored), or -ENOMEM.
+ * All names that C has for FILE (a cap_file id); `vaddr` and `start` are offsets into the file, whose
+ * addresses cap_reader_name() has. Without inlines and lines, no entry is marked as coming from debug
+ * information. 0 with fresh memory in *RET (an answer without addresses if nothing is stored), or -ENOMEM.
  */
 int storednames_answer(const struct cap_reader *c, uint32_t file, const struct storednames_opts *o,
 	uint8_t **ret, size_t *len, struct err *e);

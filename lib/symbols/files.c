@@ -7,6 +7,7 @@
 #include "elf/kernelfiles.h"
 #include "symbols/cache.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -148,24 +149,24 @@ static int stored_answer(struct kept_answers *h, const struct cap_reader *c, uin
 	return take_answer_bytes(h, bytes, &a, ret) ? err_nomem(e, "stored names") : 0;
 }
 
+static int knowledge(const struct sym_answer_addr *a)
+{
+	return !a || a->source == SYM_NONE ? 0 : a->source == SYM_FDE ? 1 : a->debug ? 3 : 2;
+}
+
 /* Does B, which was stored, know more about an address than A, which was read? */
 static bool knows_more(const struct sym_answer_addr *b, const struct sym_answer_addr *a)
 {
-	bool a_sure = a && a->source != SYM_NONE && a->reason != SYM_R_BEYOND;
-
-	if (!b || b->source == SYM_NONE)
-		return false;
-	if (!a_sure)
-		return !a || a->source == SYM_NONE || b->reason != SYM_R_BEYOND;
-	return b->debug && !a->debug;
+	return knowledge(b) > knowledge(a);
 }
 
 /*
  * Report each of N requests to SINK: from READ if it knows the address, or from STORED if that
  * knows more. WHY is the reason if neither does and READ is empty.
  */
-static void report_requests(const struct place_request *requests, size_t n, const struct file_answer *read,
-	const struct file_answer *stored, const char *why, modules_sink *sink, void *ctx)
+static void report_requests(const struct cap_reader *c, const struct place_request *requests, size_t n,
+	const struct file_answer *read, const struct file_answer *stored, const char *why, modules_sink *sink,
+	void *ctx)
 {
 	const struct sym_answer_addr *x = read->calls ? read->a.addrs : NULL;
 	const struct sym_answer_addr *end = x ? x + read->a.head->n_addrs : NULL;
@@ -173,15 +174,22 @@ static void report_requests(const struct place_request *requests, size_t n, cons
 
 	for (size_t i = 0; i < n; i++) {
 		const struct place_request *request = &requests[i];
-		struct modules_hit hit = { .offset = request->offset, .reason = lost };
+		struct modules_hit hit = {
+			.offset = request->offset, .vaddr = request->offset, .reason = lost
+		};
 		const struct sym_answer_addr *s;
+		const struct cap_name *name;
 
 		if (x && !request->lost) { /* both are in order */
 			while (x < end && x->vaddr < request->vaddr)
 				x++;
 			hit.addr = x < end && x->vaddr == request->vaddr ? x : NULL;
+			hit.vaddr = request->vaddr;
+			hit.located = true;
 		}
 		s = stored->calls ? sym_answer_find(&stored->a, request->offset) : NULL;
+		if (s && !x && (name = cap_reader_name(c, request->file, request->offset)))
+			hit.vaddr = name->vaddr, hit.located = true;
 		hit.stored = knows_more(s, hit.addr);
 		if (hit.stored)
 			hit.addr = s;
@@ -610,7 +618,7 @@ static const char no_function[] = "the module's file has no function of this nam
 static const char no_module[] = "no debug information of its module was found that fits";
 
 struct module {
-	bool requested, proven;
+	bool requested, proven, stripped;
 	uint32_t proc; /* the first that requested an address */
 	char *problem, *debug, *missed, *message;
 	uint64_t symbols, addresses;
@@ -847,6 +855,14 @@ static int find_part(struct modules *m, struct part *p, struct err *e)
 	return 0;
 }
 
+static bool has_symtab(const struct elffile *f)
+{
+	for (size_t i = 0; i < f->n_sections; i++)
+		if (f->sections[i].type == SHT_SYMTAB)
+			return true;
+	return false;
+}
+
 /* 1 with a JOB to run, 0 if there is no usable file, or -errno. */
 static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job, struct err *e)
 {
@@ -872,6 +888,7 @@ static int prepare(struct modules *m, struct part *p, struct sym_reader_job *job
 			.inlines = m->o.inlines,
 			.lines = m->o.lines,
 			.demangle = m->o.demangle } };
+	mod->stripped = p->bin.elf && !has_symtab(p->bin.elf);
 	mod->addresses += (uint64_t)n;
 	m->stats.addresses += (uint64_t)n;
 	return 1;
@@ -912,7 +929,7 @@ static int report_part(struct modules *m, const struct part *p, const struct fil
 	if (!why && id > m->c->n_files)
 		why = no_module;
 	if (rc == 0)
-		report_requests(p->requests, p->n, read, &stored, why, sink, ctx);
+		report_requests(m->c, p->requests, p->n, read, &stored, why, sink, ctx);
 	return rc;
 }
 
@@ -1092,6 +1109,7 @@ bool modules_file(const struct modules *m, uint32_t file, struct modules_file *r
 		.missed = mod->missed,
 		.message = mod->message,
 		.proven = mod->proven,
+		.stripped = mod->stripped,
 		.symbols = mod->symbols,
 		.addresses = mod->addresses };
 	return mod->requested;

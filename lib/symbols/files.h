@@ -23,9 +23,11 @@
 /* The result of a request. */
 struct modules_hit {
 	uint64_t offset; /* the requested offset */
+	uint64_t vaddr; /* the same byte as an address of the file; OFFSET if the file is not known */
 	const struct sym_answer_addr *addr; /* NULL: nothing is known */
 	const struct frame_call *calls; /* the n_frames calls of ADDR, innermost first */
-	const char *reason; /* why there is no name, or why it is less certain; NULL = all is well */
+	const char *reason; /* why there is no name or line; NULL = all is well */
+	bool located; /* VADDR is known */
 	bool stored; /* the name comes from the recorder; the file here knows less */
 };
 
@@ -142,6 +144,7 @@ struct modules_file {
 	const char *missed; /* why an existing debug file was not used, NULL = nothing to say */
 	const char *message; /* what is wrong with its symbols although they were used, NULL = nothing */
 	bool proven; /* of a kernel module: proven by build ID, not just by release and functions */
+	bool stripped; /* the file has no .symtab */
 	uint64_t symbols; /* in the tables read */
 	uint64_t addresses; /* distinct requested ones */
 };

@@ -3,9 +3,9 @@
  * frame - one resolved address, as data.
  *
  * symbols/resolve.h makes frames, symbols/print.h prints them. A frame has the best that is known:
- * a function (name, offset, module), else the module and an offset into it, else only the address.
- * `source` says which, `reason` why nothing better is known. Strings belong to the maker of the
- * frame and are raw bytes: escape them before printing.
+ * a function (name, offset, module), else the function's start in the module, else the place in the
+ * module, else only the address. `source` says which, `reason` why nothing better is known. Strings belong to
+ * the maker of the frame and are raw bytes: escape them before printing.
  */
 #ifndef STACKTOOLS_SYMBOLS_FRAME_H
 #define STACKTOOLS_SYMBOLS_FRAME_H
@@ -23,7 +23,8 @@ enum frame_source {
 	FRAME_JITDUMP, /* written by a JIT compiler to a jitdump file */
 	FRAME_STORED, /* stored by the recorder: the file is missing or knows less */
 	FRAME_KSYM, /* the capture's own kernel symbols */
-	FRAME_MODULE, /* no name: module and offset */
+	FRAME_FDE, /* no name, but where the function begins, by its call frame information */
+	FRAME_MODULE, /* no name: only the place in the module */
 	FRAME_RAW, /* only the address */
 	FRAME_SOURCES
 };
@@ -40,23 +41,25 @@ struct frame {
 	uint64_t address; /* as recorded */
 	uint64_t offset; /* address - start of the function; 0 without one */
 	uint64_t module_offset; /* of the address itself, in the mapped file */
+	uint64_t module_address; /* the same as an address of the file, as symbol tables count */
 	const char *name; /* NULL = no symbol */
 	const char *linkage; /* before demangling, NULL without a symbol */
 	const char *module; /* path, "[vdso]", "//anon"; kernel module name, "bpf"; NULL = unknown */
 	const char *file; /* source path, NULL = unknown */
-	const char *reason; /* why there is no name or line, or why they are uncertain; NULL = all is well */
+	const char *reason; /* why there is no name or line, or why it is uncertain; NULL = all is well */
 	const struct frame_call *inlined; /* calls inlined into the function, innermost first */
 	uint32_t n_inlined;
 	uint32_t line, column; /* in FILE, of the address or of the outermost inlined call; 0 = unknown */
+	uint32_t in; /* if IN_FILE: the cap_file id of the module */
 	enum frame_source source;
 	bool kernel;
 	bool in_file; /* module is a file, and module_offset is valid */
-	bool unsure; /* NAME is only that of the function before the address */
+	bool in_image; /* and so is module_address */
 	bool no_start; /* the start of the function is unknown, and so is OFFSET */
 };
 
-/* "dwarf", "symtab", "minidebuginfo", "dynsym", "plt", "perfmap", "jitdump", "stored", "ksym", "module",
- * "raw" */
+/* "dwarf", "symtab", "minidebuginfo", "dynsym", "plt", "perfmap", "jitdump", "stored", "ksym", "fde",
+ * "module", "raw" */
 const char *frame_source_name(enum frame_source source);
 
 #endif

@@ -8,6 +8,7 @@
 #include "elf/plt.h"
 #include "elf/reloc.h"
 #include "elf/symbols.h"
+#include "unwind/fde.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -104,13 +105,14 @@ size_t demangle(const char *name, char *buf, size_t cap)
 #define DEBUG_BYTES_DEFAULT (UINT64_C(1) << 30)
 #define TABLES 3 /* of the file, its debug file and .gnu_debugdata */
 
-/* What the symbol tables say about an address. */
+/* What the symbol tables and the call frame information say about an address. */
 struct named {
 	const char *name; /* NULL = nothing */
-	uint64_t start;
-	const char *before; /* in a stripped file: the function before the address, a last resort */
-	uint64_t before_start;
-	uint8_t source;
+	uint64_t start; /* without a name: that of the FDE, if SOURCE is SYM_FDE */
+	/* the symbol without a size before the address, which may name it: see prove_label() */
+	const char *label;
+	uint64_t label_start;
+	uint8_t source, label_source;
 };
 
 /* What the debug information says about an address: frames [first, first + n) of `calls`. */
@@ -207,14 +209,15 @@ static void take_hits(struct lookup *l, const struct elfmatch_hit *hits, uint8_t
 			continue;
 		if (!hits->name || is_mark(hits->name)) {
 			/* the next table may know it */
-		} else if (hits->beyond) {
-			n->before = hits->name;
-			n->before_start = hits->start;
-		} else {
+		} else if (hits->sized) {
 			n->name = hits->name;
 			n->start = hits->start;
 			n->source = hits->dynamic ? SYM_DYNSYM : source;
 			l->left--;
+		} else if (!n->label) {
+			n->label = hits->name;
+			n->label_start = hits->start;
+			n->label_source = hits->dynamic ? SYM_DYNSYM : source;
 		}
 		hits++;
 	}
@@ -259,7 +262,7 @@ static int name_by_minidebug(struct lookup *l)
 static int name_by_tables(struct lookup *l, struct err *e)
 {
 	const struct sym_lookup_input *in = l->in;
-	bool stripped = !has_symtab(in->elf), guesses;
+	bool stripped = !has_symtab(in->elf);
 	int rc = 0, others = -ENOENT;
 
 	if (!stripped)
@@ -270,12 +273,8 @@ static int name_by_tables(struct lookup *l, struct err *e)
 		others = name_from(l, in->debug, SYM_SYMTAB, NULL);
 	if (l->left && stripped && others)
 		others = name_by_minidebug(l);
-	/* if the local functions are known too, an address that none covers is in no function */
-	guesses = others || !l->any;
 	if (l->left && stripped)
 		rc = name_from(l, in->elf, SYM_SYMTAB, e);
-	for (size_t i = 0; !guesses && i < in->n_vaddrs; i++)
-		l->named[i].before = NULL;
 	return rc && others && !debugfile_has_info(in->elf) ? rc : 0;
 }
 
@@ -302,7 +301,70 @@ static void name_by_plt(struct lookup *l)
 	}
 }
 
+/* --- call frame information --- */
+
+/*
+ * A symbol without a size (as assembly has them) names an address behind it only if the address's FDE
+ * begins with it: else another function, whose symbol was stripped, may lie between them.
+ */
+static bool prove_label(const struct named *n, const struct fde_range *r)
+{
+	return n->label && (r->start == n->label_start || (r->signal && r->start + 1 == n->label_start));
+}
+
+static void take_range(struct lookup *l, struct named *n, const struct fde_range *r)
+{
+	if (!r->start)
+		return;
+	if (prove_label(n, r)) {
+		n->name = n->label;
+		n->start = n->label_start;
+		n->source = n->label_source;
+		l->left--;
+	} else {
+		n->start = r->start;
+		n->source = SYM_FDE;
+	}
+}
+
+/* Find the functions of the addresses without a name. */
+static int place_by_fdes(struct lookup *l, struct err *e)
+{
+	const struct sym_lookup_input *in = l->in;
+	const size_t n = l->left;
+	_cleanup_free_ uint64_t *vaddrs = n ? unnamed(l) : NULL;
+	_cleanup_free_ struct fde_range *ranges = n ? calloc(n, sizeof(*ranges)) : NULL;
+	size_t k = 0;
+	int rc;
+
+	if (!n)
+		return 0;
+	if (!vaddrs || !ranges)
+		return err_nomem(e, "addresses");
+	rc = fde_ranges(in->elf, in->debug, vaddrs, n, in->max_bytes ? in->max_bytes : DEBUG_BYTES_DEFAULT,
+		ranges, e);
+	for (size_t i = 0; i < in->n_vaddrs && rc == 0; i++)
+		if (!l->named[i].name)
+			take_range(l, &l->named[i], &ranges[k++]);
+	return rc;
+}
+
 /* --- names as shown --- */
+
+/*
+ * Linkers append the version to the names in .symtab: "__libc_start_main@@GLIBC_2.34". The length of
+ * the name without it.
+ */
+static size_t unversioned(const char *name)
+{
+	static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
+	const char *at = strchr(name, '@'), *version;
+
+	if (!at || at == name)
+		return strlen(name);
+	version = at + 1 + (at[1] == '@');
+	return *version && !version[strspn(version, chars)] ? (size_t)(at - name) : strlen(name);
+}
 
 /* The string to show for NAME, whose own string is LINKAGE. */
 static uint32_t shown(struct lookup *l, const char *name, uint32_t linkage)
@@ -347,11 +409,19 @@ static uint32_t shown_stub(struct lookup *l, const char *name, uint32_t linkage)
 static void name_symbol(struct lookup *l, const struct named *n, struct sym_answer_frame *f)
 {
 	if (n->name != l->last) {
-		uint32_t linkage = sym_answer_string(&l->b, n->name);
+		_cleanup_free_ char *cut = NULL;
+		size_t len = n->source == SYM_PLT ? strlen(n->name) : unversioned(n->name);
+		const char *name = n->name;
+		uint32_t linkage;
 
+		if (name[len]) {
+			name = cut = strndup(name, len);
+			l->b.failed = l->b.failed || !cut;
+		}
+		linkage = sym_answer_string(&l->b, name);
 		l->last_frame.linkage = linkage;
 		l->last_frame.name =
-			n->source == SYM_PLT ? shown_stub(l, n->name, linkage) : shown(l, n->name, linkage);
+			n->source == SYM_PLT ? shown_stub(l, name, linkage) : shown(l, name, linkage);
 		l->last = n->name;
 	}
 	f->linkage = l->last_frame.linkage;
@@ -513,41 +583,24 @@ static void put_called(
 	sym_answer_put(&l->b, a, frames, c->n);
 }
 
-/* The best name from the tables; the debug information is added later. */
-static struct named best(struct lookup *l, const struct named *n, const struct called *c, uint8_t *reason)
-{
-	const struct sym_answer_frame *calls = (const struct sym_answer_frame *)(void *)l->calls.p;
-
-	*reason = SYM_OK;
-	if (n->name)
-		return *n;
-	if (n->before && !(c && c->n && calls[c->first + c->n - 1].name)) {
-		*reason = SYM_R_BEYOND;
-		return (struct named){ .name = n->before, .start = n->before_start, .source = SYM_DYNSYM };
-	}
-	*reason = l->any ? SYM_R_NO_SYMBOL : SYM_R_NO_TABLES;
-	return *n;
-}
-
 static void put_address(struct lookup *l, size_t i)
 {
 	const struct called *c = l->called ? &l->called[i] : NULL;
-	uint8_t reason;
-	const struct named n = best(l, &l->named[i], c, &reason);
-	struct sym_answer_addr a = {
-		.vaddr = l->in->vaddrs[i], .start = n.start, .source = n.source, .reason = reason
-	};
+	const struct named *n = &l->named[i];
+	struct sym_answer_addr a = { .vaddr = l->in->vaddrs[i], .start = n->start, .source = n->source };
 	struct sym_answer_frame f = { 0 };
 
-	if (c && c->reason && reason != SYM_R_BEYOND)
+	if (!n->name)
+		a.reason = l->any ? SYM_R_NO_SYMBOL : SYM_R_NO_TABLES;
+	if (c && c->reason)
 		a.reason = c->reason;
 	if (c && c->n) {
-		put_called(l, &n, c, &a);
+		put_called(l, n, c, &a);
 		return;
 	}
-	if (n.name)
-		name_symbol(l, &n, &f);
-	sym_answer_put(&l->b, &a, &f, n.name ? 1 : 0);
+	if (n->name)
+		name_symbol(l, n, &f);
+	sym_answer_put(&l->b, &a, &f, n->name ? 1 : 0);
 }
 
 static int lookup(struct lookup *l, struct err *e)
@@ -557,6 +610,9 @@ static int lookup(struct lookup *l, struct err *e)
 	if (rc)
 		return rc;
 	name_by_plt(l);
+	rc = place_by_fdes(l, e);
+	if (rc)
+		return rc;
 	l->b.head.ns_symbols = lap(l);
 	rc = read_debug(l, e);
 	lap(l);

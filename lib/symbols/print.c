@@ -279,23 +279,51 @@ static void put_name(struct buf *b, const char *name)
 	buftext_escaped(b, name, TEXT_LINE);
 }
 
+/*
+ * Readers cut a name at "(", split it at "->", drop quotes and replace ";"; brackets would end the label
+ * early.
+ */
+static void put_label_file(struct buf *b, const char *name)
+{
+	struct buf text = { 0 };
+	size_t from, to;
+
+	buftext_escaped(&text, name, TEXT_WORD);
+	from = text.len > 2 && text.p[0] == '[' && text.p[text.len - 1] == ']'; /* [vdso] */
+	to = text.len - from;
+	for (size_t i = from; i < to; i++) {
+		const char c = (char)text.p[i];
+
+		if (strchr("()[]>;\"'", c))
+			buftext_printf(b, "\\x%02x", (unsigned char)c);
+		else
+			buf_put(b, &c, 1);
+	}
+	b->failed = b->failed || text.failed;
+	buf_free(&text);
+}
+
+/* The function without a name that F is in, or F alone. */
+static void put_label(struct buf *b, const struct frame *f)
+{
+	buftext_str(b, "[");
+	put_label_file(b, base_name(f->module));
+	buftext_str(b, "+0x");
+	buftext_hex(b, f->module_address - (f->source == FRAME_FDE ? f->offset : 0), 1);
+	buftext_str(b, "]");
+}
+
 static void put_symbol(struct buf *b, const struct frame *f)
 {
-	if (f->name) {
+	if (f->name)
 		put_name(b, f->name);
-		buftext_str(b, f->unsure ? "?" : "");
-		if (f->no_start)
-			return;
+	else if (f->in_file && f->module)
+		put_label(b, f);
+	else
+		buftext_str(b, "[unknown]");
+	if ((f->name && !f->no_start) || (!f->name && f->source == FRAME_FDE)) {
 		buftext_str(b, "+0x");
 		buftext_hex(b, f->offset, 1);
-	} else if (f->in_file && f->module) {
-		buftext_str(b, "[");
-		buftext_escaped(b, base_name(f->module), TEXT_WORD);
-		buftext_str(b, "+0x");
-		buftext_hex(b, f->module_offset, 1);
-		buftext_str(b, "]");
-	} else {
-		buftext_str(b, "[unknown]");
 	}
 }
 
@@ -317,7 +345,7 @@ static bool put_plain_frame(struct buf *b, const struct frame *f)
 	size_t name = f->name ? strnlen(f->name, LINE_BYTES) : LINE_BYTES;
 	size_t module = f->module && !f->kernel ? strnlen(f->module, LINE_BYTES) : LINE_BYTES;
 
-	if (name + module + 64 > LINE_BYTES || !module || f->no_start || f->unsure || f->name[0] == '(' ||
+	if (name + module + 64 > LINE_BYTES || !module || f->no_start || f->name[0] == '(' ||
 		!buftext_is_plain(f->name, name) || !buftext_is_plain(f->module, module))
 		return false;
 	*p++ = '\t';
@@ -554,7 +582,7 @@ static void perf_text_json_frame(struct buf *b, const struct frame *f)
 	json_address(&j, "address", f->address);
 	json_str(&j, "symbol", f->name);
 	json_str(&j, "linkage_name", f->linkage);
-	if (f->name && !f->no_start)
+	if (f->name ? !f->no_start : f->source == FRAME_FDE)
 		json_u64(&j, "offset", f->offset);
 	else
 		json_null(&j, "offset");
@@ -563,6 +591,10 @@ static void perf_text_json_frame(struct buf *b, const struct frame *f)
 		json_address(&j, "module_offset", f->module_offset);
 	else
 		json_null(&j, "module_offset");
+	if (f->in_file && f->in_image)
+		json_address(&j, "module_address", f->module_address);
+	else
+		json_null(&j, "module_address");
 	json_begin(&j, "inlined", '[');
 	for (uint32_t i = 0; i < f->n_inlined; i++) {
 		json_begin(&j, NULL, '{');
@@ -737,7 +769,6 @@ int name_coverage_add(struct name_coverage *l, const struct frame *f, uint64_t t
 
 	l->addresses[f->source]++;
 	l->frames[f->source] += times;
-	l->unsure += f->unsure ? times : 0;
 	l->with_line += f->line || (f->n_inlined && f->inlined[0].line) ? times : 0;
 	l->with_inlined += f->n_inlined ? times : 0;
 	l->inlined += f->n_inlined * times;
@@ -791,8 +822,9 @@ void name_coverage_text(
 				l->files[i]);
 	buftext_printf(b,
 		"%s%" PRIu64 " frames have a source line, %" PRIu64 " have inlined calls (%" PRIu64
-		" in all), %" PRIu64 " are named by the function before\n",
-		prefix, l->with_line, l->with_inlined, l->inlined, l->unsure);
+		" in all), %" PRIu64 " have no name\n",
+		prefix, l->with_line, l->with_inlined, l->inlined,
+		l->frames[FRAME_FDE] + l->frames[FRAME_MODULE] + l->frames[FRAME_RAW]);
 	if (s)
 		put_times(b, s, prefix);
 }

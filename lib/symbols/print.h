@@ -30,9 +30,11 @@
  *            space before a space or a digit, so that no reader takes part of it
  *            for the PID. Two spaces follow a comm of one byte, because readers
  *            want two bytes before the PID.
- *   symbol   text on one line. "?" follows it if it is only the function before
- *            the address. "::" precedes a symbol that begins with '(', because
- *            readers take such a frame for a process name and drop it.
+ *   symbol   text on one line. "::" precedes a symbol that begins with '(', because
+ *            readers take such a frame for a process name and drop it. A place
+ *            without a name is [FILE+0xSTART]+0xoffset, by where its function
+ *            begins, or [FILE+0xADDRESS]; in FILE, what readers cut or split
+ *            names at is escaped as well.
  *   module   a word without white space; so is a source file
  *
  * Symbols and paths are cut at BUFTEXT_MAX bytes (base/text.c).
@@ -85,7 +87,6 @@ int wait_printer_print(const struct wait_printer *w, struct out *out, struct err
 /* Zero it. */
 struct name_coverage {
 	uint64_t frames[FRAME_SOURCES], addresses[FRAME_SOURCES], files[FRAME_SOURCES];
-	uint64_t unsure; /* named by the function before the address */
 	uint64_t with_line, with_inlined, inlined; /* frames, frames, and calls inlined into them */
 	struct idmap seen; /* (source, module) */
 };

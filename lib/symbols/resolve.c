@@ -241,9 +241,10 @@ static void make_user(const struct resolve *r, uint32_t proc, const struct cap_m
 		return;
 	}
 	f->source = FRAME_MODULE;
-	f->module_offset = f->address - map->start + map->offset;
+	f->module_offset = f->module_address = f->address - map->start + map->offset;
 	f->module = file ? file->path : "//anon";
 	f->reason = file ? not_run : no_file;
+	f->in = map->file;
 	f->in_file = file && (file->path[0] == '/' || modules_has_image(r->modules, map->file));
 }
 
@@ -419,7 +420,8 @@ static enum frame_source source_of(uint8_t source)
 		[SYM_SYMTAB] = FRAME_SYMTAB,
 		[SYM_MINIDEBUG] = FRAME_MINIDEBUG,
 		[SYM_DYNSYM] = FRAME_DYNSYM,
-		[SYM_PLT] = FRAME_PLT };
+		[SYM_PLT] = FRAME_PLT,
+		[SYM_FDE] = FRAME_FDE };
 
 	return (enum frame_source)sources[source];
 }
@@ -430,7 +432,7 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 	const struct sym_answer_addr *a = hit->addr;
 	const struct frame_call *own = &hit->calls[a->n_frames - 1];
 
-	f->source = hit->stored ? FRAME_STORED : source_of(a->source);
+	f->source = hit->stored && sym_answer_names(a->source) ? FRAME_STORED : source_of(a->source);
 	f->name = own->name;
 	f->linkage = own->linkage;
 	f->file = own->file;
@@ -438,10 +440,25 @@ static void set_calls(struct frame *f, const struct modules_hit *hit)
 	f->column = own->column;
 	f->inlined = hit->calls;
 	f->n_inlined = a->n_frames - 1;
-	f->unsure = a->reason == SYM_R_BEYOND;
 	f->no_start = f->name && !a->start;
-	if (f->name && a->start) /* of the address itself, not of the byte looked up */
-		f->offset = a->vaddr + (f->module_offset - hit->offset) - a->start;
+}
+
+/* Offsets are of the address itself, not of the byte looked up. */
+static void set_place(struct frame *f, const struct modules_hit *hit)
+{
+	const struct sym_answer_addr *a = hit->addr;
+	const uint64_t back = f->module_offset - hit->offset;
+
+	f->module_address = hit->vaddr + back;
+	f->in_image = hit->located;
+	if (!a)
+		return;
+	if (a->n_frames)
+		set_calls(f, hit);
+	else
+		f->source = source_of(a->source);
+	if (a->start && (f->name || f->source == FRAME_FDE))
+		f->offset = a->vaddr + back - a->start;
 }
 
 /*
@@ -466,7 +483,7 @@ static void set_kernel(struct frame *f, const struct modules_hit *hit)
 	f->linkage = named.linkage;
 	f->offset = named.offset;
 	f->source = named.source;
-	f->no_start = f->unsure = false;
+	f->no_start = false;
 }
 
 static bool is_bpf(const char *module)
@@ -508,8 +525,7 @@ static void on_hit(void *ctx, uint32_t id, const struct modules_hit *hit)
 	}
 	if (f->reason != changed)
 		f->reason = hit->reason;
-	if (hit->addr && hit->addr->n_frames)
-		set_calls(f, hit);
+	set_place(f, hit);
 }
 
 int resolve_run(struct resolve *r, struct err *e)

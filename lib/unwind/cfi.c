@@ -134,9 +134,9 @@ static int next_entry(const struct cfi_section *s, uint64_t *at, struct entry *r
 		len = rd_u64(&r);
 	else if (len >= LENGTH_RESERVED)
 		return -EINVAL;
-	if (r.bad || len > rd_left(&r))
+	if (r.bad || (len > rd_left(&r) && !s->partial))
 		return -EINVAL;
-	r.end = r.p + len;
+	r.end = r.p + MIN(len, rd_left(&r));
 	*at = ret->next = (uint64_t)(r.end - s->p);
 	id = (uint64_t)(r.p - s->p);
 	ret->cie = ret->wide ? rd_u64(&r) : rd_u32(&r);
@@ -265,6 +265,42 @@ static bool parse_fde(
 	f->insns = (uint32_t)(r.p - s->p);
 	f->insns_end = (uint32_t)en->next;
 	return !r.bad && f->end >= f->pc;
+}
+
+static bool first_entry(const struct cfi_section *s, struct entry *ret)
+{
+	uint64_t at = 0;
+
+	return s->len <= UINT32_MAX && next_entry(s, &at, ret) > 0 && !ret->at && !ret->body.bad;
+}
+
+bool cfi_one_cie(const struct cfi_section *s, struct cfi_cie *ret)
+{
+	struct entry en;
+
+	*ret = (struct cfi_cie){ .address_size = 8 };
+	if (!first_entry(s, &en) || !en.is_cie)
+		return false;
+	ret->insns_end = (uint32_t)en.next;
+	return parse_cie(s, &en, ret);
+}
+
+bool cfi_one_cie_vaddr(const struct cfi_section *s, uint64_t *ret)
+{
+	struct entry en;
+
+	if (!first_entry(s, &en) || en.is_cie)
+		return false;
+	*ret = s->vaddr + en.cie;
+	return true;
+}
+
+bool cfi_one_fde(const struct cfi_section *s, const struct cfi_cie *cie, struct cfi_fde *ret)
+{
+	struct entry en;
+
+	*ret = (struct cfi_fde){ 0 };
+	return first_entry(s, &en) && !en.is_cie && parse_fde(s, &en, cie, ret) && ret->pc < ret->end;
 }
 
 static int add_fde(struct reader *x, const struct entry *en, uint32_t cie)

@@ -22,6 +22,7 @@ struct cfi_section {
 	uint64_t vaddr; /* of its first byte: base of pointers */
 	bool eh; /* .eh_frame, else .debug_frame */
 	bool open_end; /* the length is only an upper bound: a zero length word ends the section */
+	bool partial; /* it has the first bytes of one entry, which may be longer */
 };
 
 struct cfi_cie {
@@ -67,6 +68,16 @@ uint64_t cfi_pointer(struct rd *r, const struct cfi_section *s, const struct cfi
 
 /* Can an address in encoding ENC be read without running the program? */
 bool cfi_known_encoding(uint8_t enc);
+
+/*
+ * Single entries, for a reader that has their addresses: S (.eh_frame) begins
+ * with one, and may be partial. False if it is not such an entry or malformed.
+ * cfi_one_fde() needs the CIE, whose address cfi_one_cie_vaddr() gives; of the
+ * instructions it sets only where they begin.
+ */
+bool cfi_one_cie(const struct cfi_section *s, struct cfi_cie *ret);
+bool cfi_one_cie_vaddr(const struct cfi_section *s, uint64_t *ret);
+bool cfi_one_fde(const struct cfi_section *s, const struct cfi_cie *cie, struct cfi_fde *ret);
 
 void cfi_free(struct cfi *c); /* a zeroed one is fine */
 

@@ -31,7 +31,7 @@ C
 stored() {
 	perl "$DATA/capture/decode.pl" "$1" | perl -ne '
 		if (/^file id=(\d+) .* path=(.*)$/) { $path{$1} = $2 }
-		next unless /^name file=(\d+) offset=(\d+) .* frames=(.*)$/;
+		next unless /^name file=(\d+) offset=(\d+) .* frames=(\S*)/;
 		my ($file, $offset, @frames) = ($1, $2, split /;/, $3);
 		my ($name) = split /\|/, $frames[-1] // "";
 		print "$path{$file} $offset $name\n"'
@@ -110,6 +110,20 @@ like "$("$BIN/symbolize" -q --format=json "$TMP/short.cap")" '"symbol":"main",[^
 is "$(counter "$TMP/short.cap" names.plain)" "$(counter "$TMP/short.cap" names.stored)" "names.plain counts names stored without inlined calls and lines"
 is "$(counter "$TMP/long.cap" names.plain)" 0 "names.plain is 0 for the longer recording"
 kill "$lined"
+
+# --- functions without a name: the same label with the file and without it
+
+"$cc" -O1 -fno-pie -no-pie -fno-optimize-sibling-calls -s -o "$TMP/unnamed" "$TMP/prog.c"
+"$TMP/unnamed" >"$TMP/log" 2>&1 </dev/null &
+unnamed=$!
+at_exit_kill "$unnamed"
+rec "$TMP/u.cap" -p "$unnamed" -d 0.5s
+"$BIN/symbolize" -q "$TMP/u.cap" | grep -o '\[unnamed+.* (.*' | sort -u >"$TMP/with"
+rm "$TMP/unnamed"
+"$BIN/symbolize" -q "$TMP/u.cap" | grep -o '\[unnamed+.* (.*' | sort -u >"$TMP/without"
+ok "a function without a name has a label" grep -q '^\[unnamed+0x40[0-9a-f]*\]+0x[0-9a-f]* (' "$TMP/with"
+same "$TMP/without" "$TMP/with" "without the file each such frame has the same label"
+kill "$unnamed"
 
 # --- recordings without names
 

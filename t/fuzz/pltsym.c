@@ -38,11 +38,10 @@ static void compare(const struct elfsym *s, const uint64_t *vaddrs, size_t n, co
 {
 	for (size_t i = 0; i < n; i++) {
 		struct elfsym_hit hit;
-		uint64_t beyond = 0;
-		bool found = elfsym_find(s, vaddrs[i], &hit) || elfsym_before(s, vaddrs[i], &hit, &beyond);
+		bool found = elfsym_find(s, vaddrs[i], &hit);
 
 		if (found != (hits[i].name != NULL) ||
-			(found && (hit.start != hits[i].start || beyond != hits[i].beyond)))
+			(found && (hit.start != hits[i].start || hit.sized != hits[i].sized)))
 			abort();
 	}
 }

@@ -34,7 +34,7 @@ static void use(const struct sym_answer *a)
 			abort();
 		for (uint32_t k = 0; k < x->n_frames; k++)
 			sum += a->frames[x->first + k].line;
-		if (x->source != SYM_NONE)
+		if (sym_answer_names(x->source))
 			sum += strlen(sym_answer_text(a, a->frames[x->first + x->n_frames - 1].name));
 		sum += length(sym_answer_reason_text(x->reason));
 	}
@@ -106,7 +106,7 @@ static void put_addr(struct sym_answer_build *b, struct rd *r, struct sym_answer
 		frames[i] = (struct sym_answer_frame){
 			.name = text(b, r), .linkage = text(b, r), .file = text(b, r), .line = rd_u8(r)
 		};
-	x->source = n && frames[n - 1].name ? rd_u8(r) % (SYM_PLT + 1) : SYM_NONE;
+	x->source = n && frames[n - 1].name ? rd_u8(r) % (SYM_PLT + 1) : rd_u8(r) % 2 ? SYM_FDE : SYM_NONE;
 	sym_answer_put(b, x, frames, n);
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * libFuzzer target (`make fuzz`): call frame information, or a whole ELF file
- * if the input begins like one, through the compiler of rows. Kept inputs:
+ * if the input begins like one, through the compiler of rows and the search for
+ * FDEs. Kept inputs:
  *
  * 	obj/t/fuzz/unwindcomp -max_total_time=60 t/data/cfi/corpus
  */
 #include "../data/cfi/image.h"
 #include "unwind/compile.h"
+#include "unwind/fde.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,12 +31,37 @@ static void check(const struct elffile *f)
 	free(bytes);
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return CMP(*x, *y);
+}
+
+/* A range must have its address. */
+static void find_fdes(const struct elffile *f)
+{
+	uint64_t vaddrs[64];
+	struct fde_range ranges[ARRAY_LEN(vaddrs)];
+
+	for (size_t i = 0; i < ARRAY_LEN(vaddrs); i++)
+		vaddrs[i] = i < 32 ? i * i * i * 8 : f->eh_frame_hdr + (i - 48) * 64;
+	qsort(vaddrs, ARRAY_LEN(vaddrs), sizeof(*vaddrs), by_value);
+	if (fde_ranges(f, f, vaddrs, ARRAY_LEN(vaddrs), 1 << 24, ranges, NULL) != 0)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(vaddrs); i++)
+		if (ranges[i].end && (vaddrs[i] < ranges[i].start || vaddrs[i] >= ranges[i].end))
+			__builtin_trap();
+}
+
 static void as_file(const void *data, size_t size)
 {
 	struct elffile *f = NULL;
 
-	if (elffile_image(data, size, &f, NULL) == 0)
+	if (elffile_image(data, size, &f, NULL) == 0) {
 		check(f);
+		find_fdes(f);
+	}
 	elffile_close(f);
 }
 

@@ -80,10 +80,14 @@ cat >"$TMP/mark.s" <<'EOF'
 	.type real, @function
 real:	ret
 	.size real, .-real
+	.cfi_startproc
 .annobin_pad:
 	.skip 32, 0x90
+	.cfi_endproc
+	.cfi_startproc
 untyped:
 	.skip 8, 0x90
+	.cfi_endproc
 returns:
 EOF
 gcc -shared -nostdlib -o "$TMP/mark" "$TMP/mark.s"
@@ -116,15 +120,13 @@ is "$(grep -c inlined "$out")" 0 "a stripped file has no inlined calls"
 run "$sym" --lines --debug-dir "$TMP/nowhere" --debug-dir "$TMP/debug" -v "$cap"
 like "$(grep -c inlined "$out") $(cat "$err")" "^[1-9].* debug file '$TMP/debug/" "--debug-dir finds the debug file, and -v reports it"
 
-# --- a guess is marked
-if readelf -sW --dyn-syms /bin/bash 2>/dev/null | grep -q FUNC; then
-	"$maker" --gen "$cap" /bin/bash 500 500 >/dev/null
-	run "$sym" -q "$cap"
-	guesses=$(grep -c '?+0x' "$out")
-	run "$sym" -q --format=json "$cap"
-	is "$(grep -o '"reason":"the nearest symbol before it[^"]*"' "$out" | wc -l)" "$guesses" \
-		"a guessed function has a '?' after its name, and a reason in JSON"
-fi
+# --- no name by the nearest symbol
+"$maker" --gen "$cap" "$(readlink -f /bin/bash)" 500 500 >/dev/null
+run "$sym" -q "$cap"
+is "$(grep -c '?+0x\|? (' "$out")" 0 "no name has a '?'"
+unnamed=$(grep -c '	 *7f[0-9a-f]* \[bash+0x[0-9a-f]*\]' "$out")
+run "$sym" --stats "$cap"
+like "$(grep ' have no name' "$err")" ", $unnamed have no name\$" "--stats counts the frames without a name"
 
 # --- the kernel: a small program in place of vmlinux
 cat >"$TMP/vmlinux.c" <<'C'

@@ -14,12 +14,12 @@ command -v gcc >/dev/null || skip_all "no gcc for the test programs"
 command -v llvm-symbolizer-19 >/dev/null || skip_all "no llvm-symbolizer-19"
 
 # llvm-symbolizer may differ in names only, never in a chain or a line.
-llvm=llvm:alias,llvm:label,llvm:guess,llvm:suffix,llvm:past-end,llvm:plt
+llvm=llvm:alias,llvm:label,llvm:suffix,llvm:past-end,llvm:plt
 # addr2line names padding, takes files of lines from the unit, names from the symbol table, and reads no .dwo
-gnu=addr2line:alias,addr2line:label,addr2line:guess,addr2line:lines:artificial,addr2line:lines:path,addr2line:suffix,addr2line:past-end,addr2line:plt,addr2line:short,addr2line:fewer,addr2line:chain
+gnu=addr2line:alias,addr2line:label,addr2line:lines:artificial,addr2line:lines:path,addr2line:suffix,addr2line:past-end,addr2line:plt,addr2line:short,addr2line:fewer,addr2line:chain
 gnu=$gnu,addr2line:lines:line,addr2line:lines:no-line
 # eu-addr2line has no inlined frames for clang, -flto and split DWARF, and has lines and calls for padding
-eu=eu:alias,eu:label,eu:guess,eu:lines:path,eu:suffix,eu:plt,eu:short,eu:fewer,eu:more,eu:chain,eu:ours-none,eu:past-end
+eu=eu:alias,eu:label,eu:lines:path,eu:suffix,eu:plt,eu:short,eu:fewer,eu:more,eu:chain,eu:ours-none,eu:past-end
 eu=$eu,eu:lines:line,eu:lines:no-line,eu:lines:ours-no-line
 
 # agrees NAME PROGRAM [OPTION...]: each difference belongs to a permitted class
@@ -115,15 +115,6 @@ if command -v dwz >/dev/null; then
 	fi
 else
 	skip "dwz -m: frames whose information is in the alternate file agree" "no dwz"
-fi
-
-# --- padding of a stripped file
-if [ -e "$TMP/stripped" ]; then
-	"$OBJ/t/unit/resolve" --list "$TMP/pad.cap" "$TMP/stripped" "$TMP/stripped" >/dev/null <<-E
-		$(nm -S "$TMP/gcc-dwarf5" | awk '$4 == "doubled" || $4 == "weigh" { printf "%x\n", $1 }' | head -n 1)
-	E
-	run "$BIN/symbolize" -q --debug-dir "$TMP/debug" "$TMP/pad.cap"
-	is "$(grep -c '? (' "$out")" 0 "no function is guessed if the debug file knows every function"
 fi
 
 # --- installed programs; llvm-symbolizer has no names for functions that are not in debug information

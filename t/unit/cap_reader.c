@@ -81,7 +81,8 @@ static bool same_frames(const struct cap_name *a, const struct cap_name *b)
 static bool is_name(const struct cap_name *a, const struct cap_name *b)
 {
 	return a->file == b->file && a->offset == b->offset && a->symbol_offset == b->symbol_offset &&
-	       a->source == b->source && a->reason == b->reason && a->n == b->n && same_frames(a, b);
+	       a->source == b->source && a->reason == b->reason && a->n == b->n && a->vaddr == b->vaddr &&
+	       same_frames(a, b);
 }
 
 static bool is_jit(const struct cap_jit *a, const struct cap_jit *b)
@@ -585,6 +586,8 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\0\0\0\0\0", 5), buf_uleb(&f_, UINT32_MAX));
 	REFUSED("a name whose source is larger than a byte", CAPTURE_RECORD_NAME, "malformed",
 		buf_put(&f_, "\0\0\0\200\2\0\0", 7));
+	REFUSED("a name whose address is cut", CAPTURE_RECORD_NAME, "malformed",
+		buf_put(&f_, "\0\0\0\0\0\0\200", 7));
 	REFUSED("a record longer than its block", CAPTURE_RECORD_FLUSH, "behind its block",
 		buf_uleb(&p_, 100));
 }
@@ -683,17 +686,33 @@ static void test_past(struct tap *t, const struct edge *edge)
 	record(&p, &f);
 	add(&m, CAPTURE_RECORD_STACK, &p);
 	buf_reset(&p);
+	cap_record_put_file(&f, &sample_files[0]);
+	record(&p, &f);
+	add(&m, CAPTURE_RECORD_FILE, &p);
+	buf_reset(&p);
+	buf_put(&f, "\0\5\0\0\1\0", 6);
+	record(&p, &f);
+	buf_put(&f, "\0\6\0\0\1\0\4more", 11);
+	record(&p, &f);
+	buf_put(&f, "\0\7\0\0\1\0\177", 7);
+	record(&p, &f);
+	add(&m, CAPTURE_RECORD_NAME, &p);
+	buf_reset(&p);
 	cap_record_put_counter(&f, &(struct cap_counter){ "procfs.looks_left_out", 5 });
 	record(&p, &f);
 	add(&m, CAPTURE_RECORD_COUNTER, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
-	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three format versions are read");
+	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks and names of three format versions are read");
 	tap_ok(t, c && !c->stacks[0].n_exact && c->stacks[0].len == 2 && c->stacks[0].frames[1] == 6,
 		"a stack that ends after its frames has no exact frames");
 	tap_ok(t, c && !c->stacks[1].n_exact, "a stack with 0 exact frames has none");
 	tap_ok(t, c && c->stacks[2].n_exact == 1 && c->stacks[2].exact[0] == 1,
 		"fields after the exact frames of a stack are ignored");
+	tap_ok(t, c && c->n_names == 3 && c->names[0].vaddr == 5,
+		"a name that ends after its frames has its offset for an address");
+	tap_ok(t, c && c->n_names == 3 && c->names[1].vaddr == 10 && c->names[2].vaddr == 6,
+		"the address of a name is more or less than its offset");
 	tap_ok(t, c && cap_reader_counter(c, "procfs.samples_skipped") == 5,
 		"a counter of an earlier build is found under its present name");
 	cap_reader_free(c);
@@ -822,7 +841,7 @@ static void test_header(struct tap *t, const struct whole *w)
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
 		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
-			strstr(e.msg, "format 2.2") && strstr(e.hint, "newer"),
+			strstr(e.msg, "format 2.3") && strstr(e.hint, "newer"),
 		"refused: a newer major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);

@@ -65,7 +65,7 @@ static void set_table(size_t k, size_t n)
 		.sh_entsize = sizeof(Elf64_Sym) };
 }
 
-/* Names are "s1", "s2" ..., with HOLES about 3% of them empty. */
+/* Names are "s1", "_s2", "__s3" ..., with HOLES about 3% of them empty. */
 static void random_table(size_t k, size_t n, uint64_t size_max, bool holes)
 {
 	static const unsigned char types[] = { STT_FUNC, STT_FUNC, STT_NOTYPE, STT_GNU_IFUNC, STT_OBJECT };
@@ -73,11 +73,12 @@ static void random_table(size_t k, size_t n, uint64_t size_max, bool holes)
 	for (size_t i = 1; i < n; i++) {
 		uint64_t size = next_random() % 4 ? next_random() % size_max : 0;
 
-		snprintf(img.strings + 8 * i, 8, "s%zu", i);
+		snprintf(img.strings + 8 * i, 8, "%ss%zu", "__" + i % 3, i);
 		if (holes && next_random() % 100 < 3)
 			img.strings[8 * i] = 0;
 		img.syms[k][i] = (Elf64_Sym){ .st_name = (Elf64_Word)(8 * i),
-			.st_info = types[next_random() % ARRAY_LEN(types)],
+			.st_info = (unsigned char)((next_random() % 3) << 4 |
+						   types[next_random() % ARRAY_LEN(types)]),
 			.st_shndx = next_random() % 20 ? 1 : SHN_UNDEF,
 			.st_value = TEXT - 8 + next_random() % (2 * TEXT_SIZE + 16),
 			.st_size = size };
@@ -88,11 +89,10 @@ static void random_table(size_t k, size_t n, uint64_t size_max, bool holes)
 static bool same(const struct elfsym *s, uint64_t vaddr, const struct elfmatch_hit *h)
 {
 	struct elfsym_hit want;
-	uint64_t beyond = 0;
 
-	if (!elfsym_find(s, vaddr, &want) && !elfsym_before(s, vaddr, &want, &beyond))
+	if (!elfsym_find(s, vaddr, &want))
 		return !h->name;
-	return h->name && h->index == want.index && h->start == want.start && h->beyond == beyond &&
+	return h->name && h->index == want.index && h->start == want.start && h->sized == want.sized &&
 	       h->dynamic == want.dynamic && strcmp(h->name, want.name) == 0;
 }
 

@@ -114,11 +114,11 @@ static void test_rules(struct tap *t)
 	if (!tap_ok(t, load(&s, NULL) == 0, "a table is indexed"))
 		return;
 	is(t, s, 0x1000, "none", "an address before the first symbol has none");
-	is(t, s, 0x1100, "local", "of equal symbols the first in the table, the local one, wins");
-	is(t, s, 0x1115, "local", "a label does not end the function around it");
+	is(t, s, 0x1100, "global", "of equal symbols the one that is not local wins");
+	is(t, s, 0x1115, "global", "a label does not end the function around it");
 	is(t, s, 0x1125, "nested", "an inner function wins in its range");
-	is(t, s, 0x1130, "local", "the outer function applies again after the inner one");
-	is(t, s, 0x113f, "local", "a symbol covers its last byte");
+	is(t, s, 0x1130, "global", "the outer function applies again after the inner one");
+	is(t, s, 0x113f, "global", "a symbol covers its last byte");
 	is(t, s, 0x1140, "none", "a symbol does not cover the byte after its last one");
 	is(t, s, 0x1210, "sizeless", "a symbol without a size covers the addresses after it");
 	is(t, s, 0x13ff, "sizeless", "a symbol without a size continues past data, up to the next function");
@@ -133,49 +133,28 @@ static void test_rules(struct tap *t)
 	elfsym_free(s);
 }
 
-static void is_before(struct tap *t, const struct elfsym *s, uint64_t at, const char *want,
-	uint64_t want_beyond, const char *name)
-{
-	struct elfsym_hit hit;
-	uint64_t beyond = 0;
-
-	tap_eq_str(t, elfsym_before(s, at, &hit, &beyond) ? hit.name : "none", want, name);
-	tap_eq_u64(t, beyond, want_beyond, "elfsym_before() gives the distance past the end of the function");
-}
-
-/* The symbols of test_before(), in a table of TYPE. */
-static int load_exported(uint32_t type, struct elfsym **ret)
-{
-	start_image();
-	add("outer", STB_GLOBAL, STT_FUNC, 0x1100, 0x40);
-	add("inner", STB_GLOBAL, STT_FUNC, 0x1130, 0x10);
-	add("late", STB_GLOBAL, STT_FUNC, 0x1800, 0x10);
-	img.sh[2] = (Elf64_Shdr){ .sh_type = type,
-		.sh_link = 3,
-		.sh_offset = offsetof(struct image, syms),
-		.sh_size = n_syms * sizeof(Elf64_Sym),
-		.sh_entsize = sizeof(Elf64_Sym) };
-	return load(ret, NULL);
-}
-
-static void test_before(struct tap *t)
+/* Aliases: symbols of the same function. */
+static void test_aliases(struct tap *t)
 {
 	struct elfsym *s = NULL;
+	struct elfsym_hit hit = { 0 };
 
-	if (!tap_ok(t, load_exported(SHT_DYNSYM, &s) == 0, "a stripped file's .dynsym is indexed"))
+	start_image();
+	add("__GI___select", STB_LOCAL, STT_FUNC, 0x1100, 0x40);
+	add("__select", STB_GLOBAL, STT_FUNC, 0x1100, 0x40);
+	add("select", STB_WEAK, STT_FUNC, 0x1100, 0x40);
+	add("aselect", STB_WEAK, STT_FUNC, 0x1100, 0x40);
+	add("internal", STB_LOCAL, STT_FUNC, 0x1200, 0x40);
+	add("_public", STB_GLOBAL, STT_FUNC, 0x1200, 0x40);
+	add("__label", STB_GLOBAL, STT_NOTYPE, 0x1300, 0);
+	add("label", STB_GLOBAL, STT_NOTYPE, 0x1300, 0);
+	if (!tap_ok(t, load(&s, NULL) == 0, "a table with aliases is indexed"))
 		return;
-	is_before(t, s, 0x1100, "none", 0, "an address inside a function has no function before it");
-	is_before(t, s, 0x1080, "none", 0, "an address before the first function has no function before it");
-	is_before(t, s, 0x1140, "inner", 1,
-		"of two functions that end at the same address, the inner one is before");
-	is_before(t, s, 0x17ff, "inner", 0x6c0, "the function before an address may be far away");
-	is_before(t, s, 0x1fff, "late", 0x7f0, "the last function is before the last address of the section");
-	is_before(t, s, 0x2000, "none", 0, "an address after the section has no function before it");
-	elfsym_free(s);
-	s = NULL;
-	if (tap_ok(t, load_exported(SHT_SYMTAB, &s) == 0, "the same symbols in a .symtab are indexed"))
-		is_before(t, s, 0x1140, "none", 0,
-			"in a file with a .symtab no address has a function before it");
+	is(t, s, 0x1110, "select", "of aliases the one without underscores wins, and the first of those");
+	is(t, s, 0x1210, "_public", "a local alias does not win over one that is not local");
+	is(t, s, 0x1310, "label", "aliases without a size follow the same rules");
+	tap_ok(t, elfsym_find(s, 0x1310, &hit) && !hit.sized && elfsym_find(s, 0x1110, &hit) && hit.sized,
+		"a hit says whether its symbol has a size");
 	elfsym_free(s);
 }
 
@@ -256,7 +235,7 @@ int main(void)
 
 	test_rules(&t);
 	test_not_loaded(&t);
-	test_before(&t);
+	test_aliases(&t);
 	test_hostile(&t);
 	test_real(&t);
 	return tap_done(&t);

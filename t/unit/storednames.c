@@ -45,11 +45,13 @@ static bool is_text(const struct sym_answer *a, uint32_t string, const char *wan
 static void test_all(struct tap *t)
 {
 	static const struct cap_name names[] = {
-		{ 1, 0x10, 0, SYM_SYMTAB, SYM_OK, 1, deep + 1 },
-		{ 2, 0x1234, 0x34, SYM_DYNSYM, SYM_R_BEYOND, 2, deep },
-		{ 2, 0x2000, 0, SYM_NONE, SYM_R_NO_SYMBOL, 1, nameless },
-		{ 2, 0x3000, 0, SYM_NONE, SYM_R_NO_TABLES, 0, NULL },
-		{ 4, 0, 0, SYM_PLT, SYM_OK, 1, deep },
+		{ 1, 0x10, 0, SYM_SYMTAB, SYM_OK, 1, deep + 1, 0 },
+		{ 2, 0x1234, 0x34, SYM_DYNSYM, SYM_R_DEBUG_BAD, 2, deep, 0 },
+		{ 2, 0x2000, 0, SYM_NONE, SYM_R_NO_SYMBOL, 1, nameless, 0 },
+		{ 2, 0x3000, 0, SYM_NONE, SYM_R_NO_TABLES, 0, NULL, 0 },
+		{ 2, 0x4000, 0x33, SYM_FDE, SYM_R_NO_SYMBOL, 0, NULL, 0x404000 },
+		{ 2, 0x5000, 0x10, SYM_DYNSYM, SYM_R_GUESS, 1, deep + 1, 0x5000 },
+		{ 4, 0, 0, SYM_PLT, SYM_OK, 1, deep, 0 },
 	};
 	const struct cap_reader c = capture(names, ARRAY_LEN(names));
 	const struct sym_answer_frame *f;
@@ -58,9 +60,11 @@ static void test_all(struct tap *t)
 	uint8_t *bytes;
 
 	a = answer(names, ARRAY_LEN(names), 2, true, &bytes);
-	tap_eq_u64(t, a.head->n_addrs, 3, "an answer has all addresses of its file and no others");
+	tap_eq_u64(t, a.head->n_addrs, 5, "an answer has all addresses of its file and no others");
 	x = sym_answer_find(&a, 0x1234);
-	tap_ok(t, x && x->start == 0x1200 && x->source == SYM_DYNSYM && x->reason == SYM_R_BEYOND && x->debug,
+	tap_ok(t,
+		x && x->start == 0x1200 && x->source == SYM_DYNSYM && x->reason == SYM_R_DEBUG_BAD &&
+			x->debug,
 		"an address has its symbol's start, source and reason");
 	f = x ? &a.frames[x->first] : NULL;
 	tap_ok(t,
@@ -74,6 +78,12 @@ static void test_all(struct tap *t)
 	x = sym_answer_find(&a, 0x3000);
 	tap_ok(t, x && !x->n_frames && x->reason == SYM_R_NO_TABLES,
 		"an address without a name has a reason");
+	x = sym_answer_find(&a, 0x4000);
+	tap_ok(t, x && x->source == SYM_FDE && !x->n_frames && x->start == 0x4000 - 0x33,
+		"an address without a name has the start of its function");
+	x = sym_answer_find(&a, 0x5000);
+	tap_ok(t, x && x->source == SYM_NONE && !x->n_frames && !x->start,
+		"the nearest symbol, which older recorders stored as a name, is not used");
 	tap_ok(t, !sym_answer_find(&a, 0x10) && !sym_answer_find(&a, 0x1235),
 		"an address that is not stored is not in the answer");
 	free(bytes);
@@ -94,12 +104,14 @@ static void test_hostile(struct tap *t)
 {
 	static struct cap_name_frame many[SYM_ANSWER_FRAMES_MAX + 2];
 	static const struct cap_name names[] = {
-		{ 0, 1, 2, SYM_SYMTAB, SYM_OK, 1, deep },
-		{ 0, 2, 0, UINT8_MAX, SYM_OK, 1, deep },
-		{ 0, 3, 0, SYM_SYMTAB, UINT8_MAX, 1, deep },
-		{ 0, 4, 0, SYM_SYMTAB, SYM_OK, 0, NULL },
-		{ 0, 5, 0, SYM_SYMTAB, SYM_OK, 1, nameless },
-		{ 0, 6, 0, SYM_SYMTAB, SYM_OK, ARRAY_LEN(many), many },
+		{ 0, 1, 2, SYM_SYMTAB, SYM_OK, 1, deep, 0 },
+		{ 0, 2, 0, UINT8_MAX, SYM_OK, 1, deep, 0 },
+		{ 0, 3, 0, SYM_SYMTAB, UINT8_MAX, 1, deep, 0 },
+		{ 0, 4, 0, SYM_SYMTAB, SYM_OK, 0, NULL, 0 },
+		{ 0, 5, 0, SYM_SYMTAB, SYM_OK, 1, nameless, 0 },
+		{ 0, 6, 0, SYM_SYMTAB, SYM_OK, ARRAY_LEN(many), many, 0 },
+		{ 0, 7, 0, SYM_FDE, SYM_OK, 1, deep, 0 },
+		{ 0, 8, 0, SYM_SOURCES, SYM_OK, 0, NULL, 0 },
 	};
 	const struct sym_answer_addr *x;
 	struct sym_answer a;
@@ -118,7 +130,7 @@ static void test_hostile(struct tap *t)
 /* The answer is the same as if the file was read without inlined calls or lines. */
 static void test_wanted(struct tap *t)
 {
-	static const struct cap_name name = { 1, 0x1234, 0x34, SYM_SYMTAB, SYM_OK, 2, deep };
+	static const struct cap_name name = { 1, 0x1234, 0x34, SYM_SYMTAB, SYM_OK, 2, deep, 0 };
 	struct storednames_opts o = { .demangle = true, .lines = true };
 	const struct sym_answer_addr *x;
 	struct sym_answer a;

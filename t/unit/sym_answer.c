@@ -168,7 +168,8 @@ LIE(falling_addr, a[1].vaddr = 1)
 LIE(far_frames, a[2].first = h->n_frames; a[2].n_frames = 1)
 LIE(wrapped_frames, a[0].first = UINT32_MAX)
 LIE(many_frames, a[0].n_frames = UINT32_MAX)
-LIE(bad_source, a[0].source = SYM_PLT + 1)
+LIE(bad_source, a[0].source = SYM_SOURCES)
+LIE(fde_with_name, a[0].source = SYM_FDE)
 LIE(bad_reason, a[0].reason = SYM_R_COUNT)
 LIE(bad_debug, a[0].debug = 2)
 LIE(late_start, a[0].start = a[0].vaddr + 1)
@@ -194,8 +195,8 @@ static void test_lies(struct tap *t)
 		{ "frames outside the answer", far_frames },
 		{ "frames that begin outside the answer", wrapped_frames },
 		{ "too many frames of an address", many_frames }, { "an unknown source", bad_source },
-		{ "an unknown reason", bad_reason }, { "an unknown flag", bad_debug },
-		{ "a symbol behind the address", late_start },
+		{ "a name from call frame information", fde_with_name }, { "an unknown reason", bad_reason },
+		{ "an unknown flag", bad_debug }, { "a symbol behind the address", late_start },
 		{ "a source without frames", source_of_nothing },
 		{ "a source without a name", source_without_name },
 		{ "a name outside the strings", far_name },

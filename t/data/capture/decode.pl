@@ -103,7 +103,7 @@ my %fields = (
 	15 => ['name', file => \&uleb32, offset => \&uleb, symbol_offset => \&uleb, source => \&uleb,
 		reason => \&uleb, frames => sub {
 			return join ';', map { join '|', ref_str(), ref_str(), ref_str(), uleb32(), uleb32() } 1 .. uleb32();
-		}],
+		}, address => sub { $pos == $end ? '' : raw_sleb() }],	# since version 1.3
 	16 => ['string', id => \&uleb32, text => sub { push @strings, str(); return $strings[-1] }],
 );
 

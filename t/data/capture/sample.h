@@ -168,10 +168,10 @@ static const struct cap_name_frame name_frames_0[] = { { "inner<int>(int)", "_Z5
 	{ "", "", "/src/a.c", 1, 0 }, { "outer", "outer", "/src/a.c", UINT32_MAX, UINT32_MAX } };
 static const struct cap_name_frame name_frames_1[] = { { "later", "later", "", 0, 0 } };
 static const struct cap_name sample_names[] = {
-	{ 1, UINT64_MAX, UINT64_MAX, UINT8_MAX, UINT8_MAX, 0, NULL },
-	{ 0, 0x1234, 0x10, 1, 1, 1, name_frames_0 },
-	{ 0, 0x1234, 0x34, 2, 0, 3, name_frames_0 },
-	{ 0, 0x1233, 0, 3, 2, 1, name_frames_1 },
+	{ 1, UINT64_MAX, UINT64_MAX, UINT8_MAX, UINT8_MAX, 0, NULL, 0 },
+	{ 0, 0x1234, 0x10, 1, 1, 1, name_frames_0, UINT64_MAX },
+	{ 0, 0x1234, 0x34, 2, 0, 3, name_frames_0, 0x401234 },
+	{ 0, 0x1233, 0, 3, 2, 1, name_frames_1, 0x1233 },
 };
 #define FIRST_NAMES 2
 
