@@ -11,6 +11,7 @@
 #define WORD 8
 #define HEAD_BYTES 8 /* magic, two bytes of zero, size of an instruction, size of a pointer */
 #define FUNCTIONS_MAX (1u << 26)
+#define INLINED 2 /* which of a function's other tables says what was inlined: internal/abi/symtab.go */
 
 enum version { GO_1_2, GO_1_16, GO_1_18, GO_1_20 };
 
@@ -20,7 +21,7 @@ struct gopclntab {
 	const uint8_t *p; /* the table's beginning */
 	enum version version;
 	uint64_t text; /* what functions' addresses are relative to; since 1.18 */
-	size_t n, n_files;
+	size_t n; /* functions */
 	/* offsets of the parts */
 	size_t functions, records, names, units, files, values;
 };
@@ -73,20 +74,12 @@ static bool read_head(struct rd *r, enum version *version)
 	return i < ARRAY_LEN(magics) && rd_u16(r) == 0 && rd_u8(r) == 1 && rd_u8(r) == WORD && !r->bad;
 }
 
-/* Go 1.2 has the parts one after the other, and offsets from the table's beginning everywhere. */
+/* Go 1.2 has all offsets from the table's beginning. */
 static bool read_parts_1_2(struct gopclntab *t, struct rd *r)
 {
-	struct rd files;
-
 	t->n = rd_u64(r);
-	if (r->bad || t->n > FUNCTIONS_MAX)
-		return false;
 	t->functions = HEAD_BYTES + WORD;
-	files = at(t, t->functions + t->n * 2 * WORD + WORD);
-	t->files = rd_u32(&files);
-	files = at(t, t->files);
-	t->n_files = rd_u32(&files);
-	return !files.bad;
+	return !r->bad && t->n <= FUNCTIONS_MAX;
 }
 
 static bool read_parts(struct gopclntab *t, struct rd *r)
@@ -94,7 +87,7 @@ static bool read_parts(struct gopclntab *t, struct rd *r)
 	uint64_t parts[5];
 
 	t->n = rd_u64(r);
-	t->n_files = rd_u64(r);
+	rd_u64(r); /* number of files */
 	if (t->version >= GO_1_18)
 		t->text = rd_u64(r);
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -288,6 +281,7 @@ bool gopclntab_get(const struct gopclntab *t, size_t i, struct gopclntab_functio
 {
 	struct rd r;
 	uint64_t record;
+	uint32_t others;
 	const char *name;
 
 	if (i >= t->n)
@@ -302,14 +296,17 @@ bool gopclntab_get(const struct gopclntab *t, size_t i, struct gopclntab_functio
 	ret->sp = rd_u32(&r);
 	ret->file = rd_u32(&r);
 	ret->line = rd_u32(&r);
-	rd_u32(&r); /* number of other tables */
+	others = rd_u32(&r);
 	ret->name = name && !r.bad ? name : "";
 	if (t->version == GO_1_2)
 		return !r.bad;
 	ret->unit = rd_u32(&r);
 	rd_bytes(&r, t->version == GO_1_20 ? 5 : 1); /* first line; number of special functions */
 	ret->flags = rd_u8(&r);
-	return !r.bad;
+	rd_bytes(&r, 2 + 4 * INLINED); /* number of other data */
+	if (others > INLINED && !r.bad)
+		ret->inlined = rd_u32(&r);
+	return !r.bad || others <= INLINED;
 }
 
 bool gopclntab_find(const struct gopclntab *t, uint64_t vaddr, struct gopclntab_function *ret)
@@ -375,26 +372,20 @@ static bool value_at(const struct gopclntab *t, const struct gopclntab_function 
 /* The name of file NUMBER of the function's compilation unit. */
 static const char *file_name(const struct gopclntab *t, const struct gopclntab_function *fn, uint32_t number)
 {
-	struct rd r;
-	uint32_t offset;
+	struct rd r = at(t, t->units + 4 * ((uint64_t)fn->unit + number));
+	uint32_t offset = rd_u32(&r);
 
-	if (t->version == GO_1_2) {
-		if (!number || number >= t->n_files)
-			return NULL;
-		r = at(t, t->files + 4 * (uint64_t)number);
-		offset = rd_u32(&r);
-		return r.bad ? NULL : string_at(t, offset);
-	}
-	r = at(t, t->units + 4 * ((uint64_t)fn->unit + number));
-	offset = rd_u32(&r);
 	return r.bad || offset == UINT32_MAX ? NULL : string_at(t, t->files + (uint64_t)offset);
 }
 
 bool gopclntab_line(const struct gopclntab *t, const struct gopclntab_function *fn, uint64_t vaddr,
 	const char **file, uint32_t *line)
 {
-	int32_t number, n;
+	int32_t number, n, inlined = -1;
 
+	if (t->version == GO_1_2 || (fn->inlined && !value_at(t, fn, fn->inlined, vaddr, &inlined)) ||
+		inlined >= 0)
+		return false;
 	if (!value_at(t, fn, fn->file, vaddr, &number) || !value_at(t, fn, fn->line, vaddr, &n) ||
 		number < 0 || n <= 0)
 		return false;

@@ -32,7 +32,7 @@ struct gopclntab_function {
 	const char *name; /* owned by the table; "" = not readable */
 	uint8_t flags; /* enum gopclntab_flag; 0 before Go 1.17 */
 	/* offsets in the table, for the functions below */
-	uint32_t sp, file, line, unit;
+	uint32_t sp, file, line, inlined, unit;
 };
 
 /*
@@ -75,9 +75,9 @@ void gopclntab_frames(
 bool gopclntab_next(struct gopclntab_run *r);
 
 /*
- * The source line of VADDR, which FN contains. Returns false if it has none.
- * *FILE is owned by the table. Calls that were inlined are not told apart: the
- * line is that of the innermost one.
+ * The source line of VADDR, which FN contains. Returns false if it has none, if
+ * it belongs to an inlined call (whose function this table does not name), or
+ * before Go 1.16. *FILE is owned by the table.
  */
 bool gopclntab_line(const struct gopclntab *t, const struct gopclntab_function *fn, uint64_t vaddr,
 	const char **file, uint32_t *line);

@@ -163,7 +163,7 @@ static bool addr_is_sane(const struct sym_answer *a, const struct sym_answer_add
 	if (x->first > h->n_frames || x->n_frames > h->n_frames - x->first ||
 		x->n_frames > SYM_ANSWER_FRAMES_MAX)
 		return false;
-	if (x->source > SYM_PLT || x->reason >= SYM_R_COUNT || x->debug > 1 || x->start > x->vaddr)
+	if (x->source > SYM_SOURCE_LAST || x->reason >= SYM_R_COUNT || x->debug > 1 || x->start > x->vaddr)
 		return false;
 	return x->source == SYM_NONE || (x->n_frames && a->frames[x->first + x->n_frames - 1].name);
 }
@@ -283,7 +283,7 @@ static void put_stored(struct sym_answer_build *b, const struct cap_name *n, con
 	struct sym_answer_addr a = { .vaddr = n->offset, .source = n->source, .reason = n->reason };
 	uint32_t made;
 
-	if (n->symbol_offset > n->offset || n->source > SYM_PLT || n->reason >= SYM_R_COUNT)
+	if (n->symbol_offset > n->offset || n->source > SYM_SOURCE_LAST || n->reason >= SYM_R_COUNT)
 		return;
 	if (n->source != SYM_NONE) {
 		if (!n->n || !*n->frames[n->n - 1].name)

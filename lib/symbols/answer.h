@@ -31,7 +31,9 @@ enum sym_answer_source {
 	SYM_MINIDEBUG, /* .symtab inside .gnu_debugdata */
 	SYM_DYNSYM,
 	SYM_PLT, /* made up: name@plt */
+	SYM_GOPCLNTAB, /* the table of functions of a Go program */
 };
+#define SYM_SOURCE_LAST SYM_GOPCLNTAB
 
 /* Why there is no name or no line, or why they are less certain. */
 enum sym_answer_reason {

@@ -9,7 +9,8 @@
  * The outermost frame is named by the symbol that covers the address, if there is one (symbols
  * distinguish "foo.cold" and "foo.constprop.0"), else by the debug information. Inlined frames and
  * lines come from the debug information. Order of the tables: .symtab of the file, of its debug
- * file, of .gnu_debugdata, .dynsym, PLT entries.
+ * file, of .gnu_debugdata, .dynsym, PLT entries, .gopclntab of Go programs. The last one has lines,
+ * too, for addresses of which no debug information knows one.
  */
 #ifndef STACKTOOLS_SYMBOLS_LOOKUP_H
 #define STACKTOOLS_SYMBOLS_LOOKUP_H
@@ -41,7 +42,7 @@ size_t demangle(const char *name, char *buf, size_t cap);
  * order of look-up, another way to demangle. Cached answers of other versions (symbols/cache.h) are
  * not used. If the format of answers changes, change SUFFIX in symbols/cache.c, too.
  */
-#define SYM_LOOKUP_VERSION 1
+#define SYM_LOOKUP_VERSION 2
 
 struct sym_lookup_dwo {
 	uint64_t id; /* as in sym_answer_want() */

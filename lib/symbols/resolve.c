@@ -419,7 +419,8 @@ static enum frame_source source_of(uint8_t source)
 		[SYM_SYMTAB] = FRAME_SYMTAB,
 		[SYM_MINIDEBUG] = FRAME_MINIDEBUG,
 		[SYM_DYNSYM] = FRAME_DYNSYM,
-		[SYM_PLT] = FRAME_PLT };
+		[SYM_PLT] = FRAME_PLT,
+		[SYM_GOPCLNTAB] = FRAME_GOPCLNTAB };
 
 	return (enum frame_source)sources[source];
 }

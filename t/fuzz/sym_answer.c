@@ -106,7 +106,7 @@ static void put_addr(struct sym_answer_build *b, struct rd *r, struct sym_answer
 		frames[i] = (struct sym_answer_frame){
 			.name = text(b, r), .linkage = text(b, r), .file = text(b, r), .line = rd_u8(r)
 		};
-	x->source = n && frames[n - 1].name ? rd_u8(r) % (SYM_PLT + 1) : SYM_NONE;
+	x->source = n && frames[n - 1].name ? rd_u8(r) % (SYM_SOURCE_LAST + 1) : SYM_NONE;
 	sym_answer_put(b, x, frames, n);
 }
 
