@@ -155,6 +155,42 @@ static uint64_t relocated(const struct elffile *f, uint64_t vaddr)
 	return 0;
 }
 
+/* A word of SECTION's BYTES, by its number, or what relocates it. */
+static uint64_t module_word(const struct elffile *f, const struct elfsection *s, size_t i)
+{
+	struct rd r = rd_init(s->bytes, s->len);
+	uint64_t word;
+
+	rd_bytes(&r, i * WORD);
+	word = rd_u64(&r);
+	return word || r.bad ? word : relocated(f, s->header->addr + i * WORD);
+}
+
+/*
+ * Since Go 1.26 only the runtime's moduledata has the address of the text. It has
+ * a section of its own. It must point to this table, at VADDR, and its lowest PC
+ * must be the first function's. Returns 0 if there is none.
+ */
+static uint64_t text_of_module(const struct gopclntab *t, const struct elffile *f, uint64_t vaddr)
+{
+	enum { TABLE = 0, LOWEST = 20, TEXT = 22 }; /* runtime/symtab.go: words of moduledata */
+	struct elfsection_names names;
+	struct elfsection s = { 0 };
+	uint64_t text = 0;
+
+	if (elfsection_names(f, &names, NULL) != 0)
+		return 0;
+	if (elfsection_load(f, &names, ".go.module", BYTES_MAX, &s, NULL) > 0 &&
+		module_word(f, &s, TABLE) == vaddr) {
+		text = module_word(f, &s, TEXT);
+		if (module_word(f, &s, LOWEST) != text + start_of(t, 0))
+			text = 0;
+	}
+	elfsection_free(&s);
+	elfsection_names_free(&names);
+	return text;
+}
+
 /* Check the table at T->p, which has address VADDR. */
 static bool read_table(struct gopclntab *t, const struct elffile *f, uint64_t vaddr)
 {
@@ -167,6 +203,8 @@ static bool read_table(struct gopclntab *t, const struct elffile *f, uint64_t va
 		return false;
 	if (t->version >= GO_1_18 && !t->text)
 		t->text = relocated(f, vaddr + HEAD_BYTES + 2 * WORD);
+	if (t->version >= GO_1_18 && !t->text)
+		t->text = text_of_module(t, f, vaddr);
 	return good_functions(t, f);
 }
 

@@ -6,7 +6,7 @@
  * Go's runtime unwinds, prints tracebacks and collects garbage by it, so it is
  * exact and cannot be stripped. Format: the comments and types of Go's
  * src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, of the four
- * versions that a magic number tells apart: Go 1.2, 1.16, 1.18 and 1.20.
+ * versions that a magic number tells apart: Go 1.2, 1.16, 1.18 and 1.20 (to 1.26).
  *
  * The table is untrusted. Opening it checks the header and that the functions
  * ascend; every other offset is checked when it is used. Only tables of

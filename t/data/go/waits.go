@@ -75,7 +75,7 @@ func readInSyscall(name string, fd int) {
 
 //go:noinline
 func readInC(name string, fd C.int) {
-	say(name, "runtime.cgocall")
+	say(name, "runtime.cgocall", "main._Cfunc_pause_in_c")
 	C.pause_in_c(fd)
 }
 
