@@ -9,6 +9,7 @@
 #define ENTRY_BYTES 64 /* a program's entry may have pushed this much */
 
 enum bx_from { BX_LOST, BX_AT_ENTRY, BX_IN_MEMORY };
+enum go_came { GO_NOT_YET, GO_BY_GOROUTINE, GO_BY_CALLBACK };
 enum fp_is { FP_LOST, FP_UNKNOWN /* because REGS lack a register */, FP_KNOWN };
 
 struct walk {
@@ -24,8 +25,8 @@ struct walk {
 	bool exact; /* pc was interrupted: it is not a return address */
 	enum fp_is fp_is;
 	bool in_syscall;
-	bool go_left; /* a frame of UNWIND_CFA_GO_TLS was left, */
-	uint64_t go_sp, go_next; /* as in struct unwind_walk; 0 = not through a call from C */
+	enum go_came go_came;
+	uint64_t go_sp, go_next; /* as in struct unwind_walk */
 	bool retry; /* no row before the return address: check its own row for an end mark */
 	unsigned int stacks;
 };
@@ -172,9 +173,9 @@ static enum step go_by_tls(struct walk *w, const struct unwind_rule *r)
 		return stop(w, REASON_MEMORY);
 	if (owner != m)
 		return stop(w, REASON_LOOP);
-	if (r->reg == UNWIND_GO_NO_GOROUTINE || (r->reg == UNWIND_GO_GOROUTINE && w->go_left))
+	if (r->reg == UNWIND_GO_NO_GOROUTINE || (r->reg == UNWIND_GO_GOROUTINE && w->go_came))
 		return stop(w, REASON_EXPRESSION);
-	if (!sp && !word(w, other + high(r->ra_off), &sp))
+	if (w->go_came != GO_BY_CALLBACK && !word(w, other + high(r->ra_off), &sp))
 		return stop(w, REASON_MEMORY);
 	if (r->reg == UNWIND_GO_GOROUTINE)
 		return in_goroutine(w, other, sp, low(r->ra_off));
@@ -275,8 +276,8 @@ static enum step to_caller(struct walk *w, const struct unwind_rule *r)
 		return ENDED;
 	follow_bx(w, r);
 	if (r->cfa == UNWIND_CFA_GO_TLS) {
-		w->go_left = true;
-		w->go_sp = r->reg == UNWIND_GO_CALLBACK ? w->go_next : 0;
+		w->go_came = r->reg == UNWIND_GO_CALLBACK ? GO_BY_CALLBACK : GO_BY_GOROUTINE;
+		w->go_sp = w->go_next;
 	}
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
