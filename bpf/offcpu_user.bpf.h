@@ -148,7 +148,7 @@ static __always_inline void walk_begin(struct unwind_walk *u, struct task_struct
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
 	u->verdict = VERDICT_UNVERIFIED;
-	/* without its place the walk stops where it needs it: task_layout does not find it */
+	/* task_layout may not have found it: the walk stops where it needs it */
 	u->tls = bpf_core_field_exists(task->thread.fsbase) ? BPF_CORE_READ(task, thread.fsbase) : 0;
 	u->go_came = GO_NOT_YET;
 	u->go_have = 0;
