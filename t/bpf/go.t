@@ -19,7 +19,7 @@ done
 all='waits waits-s plain plain-s'
 
 begun() {
-	grep -q '^ready' "$TMP/$1.out"
+	grep -q '^ready' "$TMP/$1.out" 2>/dev/null
 }
 pids=
 for name in $all; do

@@ -110,7 +110,7 @@ func main() {
 	mutex.Lock()
 	start(true, func() { readInSyscall("read", silence()) })
 	start(true, func() { readInC("cgo", C.int(silence())) })
-	start(true, func() { C.call_back(0) })
+	start(true, func() { C.call_back(2) })
 	start(true, func() { recurse(40, func() { readInSyscall("deep", silence()) }) })
 	start(true, func() {
 		runtime.LockOSThread()
