@@ -103,6 +103,11 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in cgroup v2 */
 };
 
+/* x86's part of a task. */
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	unsigned int __state;
 	void *stack;
@@ -119,6 +124,7 @@ struct task_struct {
 	const struct cred *real_cred;
 	struct css_set *cgroups;
 	char comm[16];
+	struct thread_struct thread;
 };
 
 /* Before 5.14. */

@@ -25,6 +25,7 @@
 #include "unwind_walk.bpf.h"
 #include "unwind_find.bpf.h"
 #include "unwind_known.bpf.h"
+#include "unwind_go.bpf.h"
 
 /* The second callee-saved register: some functions that align their stack compute their CFA from it. */
 static __always_inline bool bx_register(struct unwind_walk *w, __u64 *value)
@@ -67,6 +68,9 @@ static __always_inline bool find_cfa(struct unwind_walk *w, const struct unwind_
 		break;
 	case UNWIND_CFA_UNSUPPORTED:
 		return stop(w, REASON_EXPRESSION);
+	case UNWIND_CFA_GO_SAVED:
+	case UNWIND_CFA_GO_TLS:
+		return go_cfa(w, r);
 	default:
 		return stop(w, REASON_NO_ROW);
 	}
@@ -94,6 +98,7 @@ static __always_inline bool find_cfa(struct unwind_walk *w, const struct unwind_
 static __always_inline bool find_fp(
 	struct unwind_walk *w, const struct unwind_rule *r, __u64 *fp, bool *known)
 {
+	__s64 off = r->cfa >= UNWIND_CFA_GO_SAVED ? -16 : r->fp_off;
 	__u64 addr;
 
 	*fp = w->fp;
@@ -120,14 +125,14 @@ static __always_inline bool find_fp(
 		return true;
 	}
 	*known = true;
-	return user_word(w, addr + (__s64)r->fp_off, fp) || stop(w, REASON_MEMORY);
+	return user_word(w, addr + off, fp) || stop(w, REASON_MEMORY);
 }
 
 static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_rule *r, __u64 *ra)
 {
 	__u64 addr = w->cfa + (__s64)r->ra_off;
 
-	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL) {
+	if (r->cfa == UNWIND_CFA_PLT || r->cfa >= UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL) {
 		addr = w->cfa - 8;
 	} else if (r->ra == UNWIND_RA_AT_SP) {
 		addr = w->sp + (__s64)r->ra_off;
@@ -148,6 +153,7 @@ static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unw
 	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &fp_known) || !find_ra(w, r, &ra))
 		return false;
 	follow_bx(w, r);
+	go_left(w, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	/*

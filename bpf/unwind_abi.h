@@ -51,7 +51,39 @@ enum unwind_cfa {
 	UNWIND_CFA_UNSUPPORTED = 4, /* an expression that no rule can hold */
 	/* the word at reg + cfa_off, plus ra_off; the return address is at CFA - 8 */
 	UNWIND_CFA_DEREF_PLUS = 5,
+	/*
+	 * The frame is on another stack of a Go program; the return address is at
+	 * CFA - 8. With UNWIND_FP_CFA the caller's frame pointer is at CFA - 16,
+	 * else it is UNWIND_FP_SAME or UNWIND_FP_UNKNOWN.
+	 *
+	 * SAVED: the word at SP + cfa_off is a goroutine G, that at SP + fp_off a
+	 * distance. CFA = end of G's stack - distance + ra_off.
+	 */
+	UNWIND_CFA_GO_SAVED = 6,
+	/*
+	 * TLS: G is the word at TLS + cfa_off, M the word at G + low half of
+	 * fp_off, X the word at M + high half of fp_off, another goroutine of M.
+	 * CFA = word at X + high half of ra_off, plus the low half of ra_off.
+	 * `reg` is not a register, but one of enum unwind_go.
+	 */
+	UNWIND_CFA_GO_TLS = 7,
 };
+
+/* What X is of UNWIND_CFA_GO_TLS. X's M is proved to be M; 0 = there is no X: the stack ends. */
+enum unwind_go {
+	/* whom the thread runs: its stack pointer must lie in its stack */
+	UNWIND_GO_GOROUTINE = 0,
+	/*
+	 * The thread's own: below a call from C. If the walk has come through such
+	 * a call before, the word at that one's stack pointer is this one's.
+	 */
+	UNWIND_GO_CALLBACK = 1,
+	UNWIND_GO_NO_GOROUTINE = 2, /* whom the thread runs: there must be none */
+};
+
+#define UNWIND_GO_STACK_END                                                                                  \
+	8 /* in a goroutine, whose first two words are where its stack begins and ends                       \
+	   */
 
 /* Where the caller's frame pointer is. */
 enum unwind_fp {

@@ -13,6 +13,11 @@
 #define UNWIND_NULL_BYTES 4096 /* nothing is mapped there: a call through a null pointer led there */
 #define UNWIND_WINDOW 1024 /* bytes of stack read at once: about ten frames for the price of one word */
 
+#define UNWIND_GO_WORDS 8 /* a power of 2; see go_word() */
+
+/* How the walk came through the last UNWIND_CFA_GO_TLS. */
+enum unwind_go_came { GO_NOT_YET = 0, GO_BY_GOROUTINE = 1, GO_BY_CALLBACK = 2 };
+
 enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 3 };
 
 struct unwind_walk {
@@ -38,7 +43,13 @@ struct unwind_walk {
 	__u8 retry; /* no row before the return address: try the address itself, see step_by_table() */
 	__u8 stacks; /* switches of stack so far */
 	__u8 bx_from; /* for bx_at: enum unwind_bx_from */
-	__u8 pad[7];
+	__u8 go_came; /* enum unwind_go_came */
+	__u8 pad[2];
+	__u32 go_have; /* words in go_words */
+	__u64 go_words[UNWIND_GO_WORDS]; /* read for the current frame */
+	__u64 go_sp, go_next; /* GO_BY_CALLBACK: where the thread's own stack is next; the same once this
+				 frame is left */
+	__u64 tls; /* the thread's TLS base; 0 = not known */
 	__u32 serial; /* of the mappings */
 	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
 	__u64 tag; /* known_tag(), for the cache of known rules */

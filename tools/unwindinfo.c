@@ -74,18 +74,19 @@ static void put_build_id(struct out *o, const struct cap_build_id *id)
 	out_printf(o, "%s\n", id->len ? text_hex(digits, id->bytes, id->len) : "none");
 }
 
-static const char *section_name(uint32_t section)
+static void put_sections(struct out *o, uint32_t sections)
 {
-	switch (section) {
-	case UNWINDTAB_EH_FRAME:
-		return ".eh_frame";
-	case UNWINDTAB_DEBUG_FRAME:
-		return ".debug_frame";
-	case UNWINDTAB_BOTH:
-		return ".eh_frame, .debug_frame";
-	default:
-		return "none";
+	static const char *const names[] = { ".eh_frame", ".debug_frame", ".gopclntab" };
+	const char *between = "";
+
+	put_label(o, "section");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (!(sections >> i & 1))
+			continue;
+		out_printf(o, "%s%s", between, names[i]);
+		between = ", ";
 	}
+	out_printf(o, "%s\n", *between ? "" : "none");
 }
 
 static void put_count(struct out *o, const char *label, uint64_t n)
@@ -117,8 +118,7 @@ static void put_head(
 	put_path(o, opts->path);
 	out_char(o, '\n');
 	put_build_id(o, &f->build_id);
-	put_label(o, "section");
-	out_printf(o, "%s\n", section_name(h->section));
+	put_sections(o, h->section);
 	put_count(o, "CIEs", h->n_cies);
 	put_count(o, "FDEs", h->n_fdes);
 	put_count(o, "rows", h->n_rows);

@@ -193,7 +193,7 @@ static int take_registers(struct stop *s, struct user_regs_struct *r)
 		return -errno;
 	if (iov.iov_len != sizeof(*r))
 		return -ENOEXEC;
-	s->copy->head = (struct thread_copy_head){ .all = 1 };
+	s->copy->head = (struct thread_copy_head){ .all = 1, .tls = r->fs_base };
 	memcpy(s->copy->head.regs, r, sizeof(s->copy->head.regs));
 	return 0;
 }

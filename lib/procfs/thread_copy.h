@@ -17,7 +17,7 @@
 #define THREAD_COPY_REGS 21
 enum { THREAD_COPY_AX = 10, THREAD_COPY_CALL = 15, THREAD_COPY_PC = 16, THREAD_COPY_SP = 19 };
 
-#define THREAD_COPY_AREAS 4
+#define THREAD_COPY_AREAS 8 /* from the stack of a Go thread to that of its goroutine there are five more */
 #define THREAD_COPY_AREA_BYTES (64u << 10)
 
 struct thread_copy_area {
@@ -26,6 +26,7 @@ struct thread_copy_area {
 
 struct thread_copy_head {
 	uint64_t regs[THREAD_COPY_REGS];
+	uint64_t tls; /* base of the thread's local storage; 0 = not known */
 	uint32_t all; /* 0 = only PC and SP are known; AX and CALL show whether it is in a call */
 	uint32_t n_areas;
 	struct thread_copy_area areas[THREAD_COPY_AREAS];

@@ -515,9 +515,12 @@ static int walk(struct user_stacks *p, struct err *e)
 	const uint32_t quiet = ~(1u << UNWINDX86_SP | 1u << UNWINDX86_RA);
 	const struct thread_copy_head *c = &p->copy->head;
 	struct walking w = { .p = p, .began_ns = now_ns() };
-	const struct snapwalk_opts opts = {
-		.depth = FRAMES, .unknown = c->all ? 0 : quiet, .find = find, .code = code, .ctx = &w
-	};
+	const struct snapwalk_opts opts = { .depth = FRAMES,
+		.tls = c->tls,
+		.unknown = c->all ? 0 : quiet,
+		.find = find,
+		.code = code,
+		.ctx = &w };
 	struct snapwalk_area areas[THREAD_COPY_AREAS];
 	const struct snapwalk_memory memory = { .areas = areas,
 		.n = MIN(c->n_areas, (uint32_t)THREAD_COPY_AREAS) };

@@ -29,7 +29,7 @@ const char *task_layout_name(enum task_layout_member m)
 		"task_struct.group_leader", "task_struct.mm", "task_struct.stack", "task_struct.thread_pid",
 		"task_struct.se.sum_exec_runtime", "task_struct.se.prev_sum_exec_runtime",
 		"mm_struct.start_code", "mm_struct.start_stack", "pid.level", "pid.numbers",
-		"pid_namespace.ns.inum" };
+		"pid_namespace.ns.inum", "task_struct.thread.fsbase" };
 
 	return names[m];
 }
@@ -182,6 +182,7 @@ struct task_sample {
 	 * system call saved; 0 = not found
 	 */
 	uint64_t stack, regs_from_stack;
+	uint64_t tls; /* base of the thread's local storage; 0 = not known */
 	int error; /* -errno if the sample could not be taken */
 };
 
@@ -238,7 +239,20 @@ static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
 	       regs[DX] == c->arg[2] && (regs[CS] & 0xffff) == USER_CS && (regs[SS] & 0xffff) == USER_SS;
 }
 #define REGS_WORDS 21
+
+static uint64_t own_tls(void)
+{
+	enum { GET_FS = 0x1003 }; /* ARCH_GET_FS of arch/x86/include/uapi/asm/prctl.h */
+	uint64_t base = 0;
+
+	return syscall(SYS_arch_prctl, GET_FS, &base) == 0 ? base : 0;
+}
 #else
+static uint64_t own_tls(void)
+{
+	return 0;
+}
+
 static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
 {
 	(void)regs, (void)c;
@@ -303,6 +317,7 @@ static void take(struct kernel_peek *k, struct task_sample *s)
 	const struct peek *p;
 
 	s->own_tid = (uint32_t)syscall(SYS_gettid);
+	s->tls = own_tls();
 	prctl(PR_SET_NAME, s->comm);
 	p = kernel_peek_at(k, 0, PEEK_MAX);
 	if (!p || !p->len) {
@@ -621,6 +636,11 @@ static int find_start(const struct search *f)
 	return found;
 }
 
+static bool fits_tls(const struct search *f, int i, size_t at)
+{
+	return sample(f, i)->tls && word(f, i, at) == sample(f, i)->tls;
+}
+
 /* The child is its own leader; the threads have a leader with their process's id. */
 static bool fits_leader(const struct search *f, int i, size_t at)
 {
@@ -880,6 +900,7 @@ static void find_all(const struct search *f)
 	search_regs(f);
 	find_thread_pid(f);
 	find_ran(f);
+	at[TASK_LAYOUT_TLS] = only_place(f, fits_tls, 8, 8);
 }
 
 static int try_once(struct kernel_peek *peek, struct task_layout *shape, struct err *e)
@@ -920,10 +941,10 @@ int task_layout_trial_run(struct task_layout *ret, struct err *e)
 #define STRUCT_BYTES 16384 /* of the structs that are written, and at most of those that are read */
 #define MEMBERS_MAX 4096
 
-enum { TASK, ENTITY, MM, PID, UPID, NS, NS_COMMON, STRUCTS };
+enum { TASK, ENTITY, MM, PID, UPID, NS, NS_COMMON, THREAD, STRUCTS };
 
 static const char *const structs[STRUCTS] = { "task_struct", "sched_entity", "mm_struct", "pid", "upid",
-	"pid_namespace", "ns_common" };
+	"pid_namespace", "ns_common", "thread_struct" };
 
 enum type { T_U32, T_U64, T_POINTER, T_COMM, T_UPIDS };
 
@@ -946,7 +967,8 @@ static const struct {
 	[TASK_LAYOUT_START_STACK] = { MM, "start_stack", T_U64 },
 	[TASK_LAYOUT_LEVEL] = { PID, "level", T_U32 },
 	[TASK_LAYOUT_NUMBERS] = { PID, "numbers", T_UPIDS },
-	[TASK_LAYOUT_INUM] = { NS_COMMON, "inum", T_U32 } };
+	[TASK_LAYOUT_INUM] = { NS_COMMON, "inum", T_U32 },
+	[TASK_LAYOUT_TLS] = { THREAD, "fsbase", T_U64 } };
 
 /* BTF type ids: of members by enum type, and of structs. */
 struct types {
@@ -985,13 +1007,16 @@ static int write_struct(struct btf *btf, struct types *t, const struct task_layo
 	if (rc > 0 && of == NS)
 		rc = btf__add_field(btf, "ns", t->of[NS_COMMON], 0, 0) ? -ENOMEM : 1;
 	if (rc > 0 && of == TASK)
-		rc = btf__add_field(btf, "se", t->of[ENTITY], 0, 0) ? -ENOMEM : 1;
+		rc = btf__add_field(btf, "se", t->of[ENTITY], 0, 0) ||
+				     btf__add_field(btf, "thread", t->of[THREAD], 0, 0)
+			     ? -ENOMEM
+			     : 1;
 	return rc > 0 ? 0 : rc;
 }
 
 int task_layout_btf_write(const struct task_layout *shape, int fd, struct err *e)
 {
-	static const int order[] = { ENTITY, TASK, MM, PID, NS_COMMON, NS };
+	static const int order[] = { ENTITY, THREAD, TASK, MM, PID, NS_COMMON, NS };
 	struct btf *btf = btf__new_empty();
 	struct types t = { 0 };
 	const void *bytes = NULL;
@@ -1054,6 +1079,8 @@ static int reported(const struct btf *btf, enum task_layout_member m)
 		outer = offset_of(btf, NS, "ns");
 	if (members[m].of == ENTITY)
 		outer = offset_of(btf, TASK, "se");
+	if (members[m].of == THREAD)
+		outer = offset_of(btf, TASK, "thread");
 	return at < 0 || outer < 0 ? -1 : at + outer;
 }
 

@@ -36,6 +36,7 @@ enum task_layout_member {
 	TASK_LAYOUT_LEVEL,
 	TASK_LAYOUT_NUMBERS,
 	TASK_LAYOUT_INUM,
+	TASK_LAYOUT_TLS, /* thread.fsbase, of x86-64 */
 	TASK_LAYOUT_MEMBERS,
 };
 

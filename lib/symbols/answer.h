@@ -32,6 +32,7 @@ enum sym_answer_source {
 	SYM_DYNSYM,
 	SYM_PLT, /* made up: name@plt */
 	SYM_FDE, /* no name, but where the function begins, by its call frame information */
+	SYM_GOPCLNTAB, /* the table of functions of a Go program */
 	SYM_SOURCES
 };
 

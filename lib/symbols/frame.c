@@ -9,6 +9,7 @@ const char *frame_source_name(enum frame_source source)
 		[FRAME_MINIDEBUG] = "minidebuginfo",
 		[FRAME_DYNSYM] = "dynsym",
 		[FRAME_PLT] = "plt",
+		[FRAME_GOPCLNTAB] = "gopclntab",
 		[FRAME_PERFMAP] = "perfmap",
 		[FRAME_JITDUMP] = "jitdump",
 		[FRAME_STORED] = "stored",

@@ -19,6 +19,7 @@ enum frame_source {
 	FRAME_MINIDEBUG, /* .symtab inside .gnu_debugdata */
 	FRAME_DYNSYM,
 	FRAME_PLT, /* name@plt, derived from the stub's target */
+	FRAME_GOPCLNTAB, /* the table of functions that Go's runtime unwinds by */
 	FRAME_PERFMAP, /* written by a JIT compiler to /tmp/perf-PID.map */
 	FRAME_JITDUMP, /* written by a JIT compiler to a jitdump file */
 	FRAME_STORED, /* stored by the recorder: the file is missing or knows less */
@@ -58,8 +59,8 @@ struct frame {
 	bool no_start; /* the start of the function is unknown, and so is OFFSET */
 };
 
-/* "dwarf", "symtab", "minidebuginfo", "dynsym", "plt", "perfmap", "jitdump", "stored", "ksym", "fde",
- * "module", "raw" */
+/* "dwarf", "symtab", "minidebuginfo", "dynsym", "plt", "gopclntab", "perfmap", "jitdump", "stored", "ksym",
+ * "fde", "module", "raw" */
 const char *frame_source_name(enum frame_source source);
 
 #endif

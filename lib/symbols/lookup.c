@@ -4,6 +4,7 @@
 #include "base/intern.h"
 #include "elf/debuginfo.h"
 #include "elf/dwarf.h"
+#include "elf/gopclntab.h"
 #include "elf/minidebug.h"
 #include "elf/plt.h"
 #include "elf/reloc.h"
@@ -130,6 +131,7 @@ struct lookup {
 	size_t n_tables;
 	struct minidebug mini;
 	struct pltsym *plt;
+	struct gopclntab *go;
 	struct buf plt_names;
 	struct named *named; /* one for each address */
 	size_t left; /* addresses without a name */
@@ -157,6 +159,7 @@ static void lookup_free(struct lookup *l)
 		elfmatch_free(l->tables[i]);
 	minidebug_close(&l->mini);
 	pltsym_free(l->plt);
+	gopclntab_close(l->go);
 	buf_free(&l->plt_names);
 	buf_free(&l->calls);
 	idmap_free(&l->shown);
@@ -347,6 +350,40 @@ static int place_by_fdes(struct lookup *l, struct err *e)
 		if (!l->named[i].name)
 			take_range(l, &l->named[i], &ranges[k++]);
 	return rc;
+}
+
+/* --- Go's table of functions --- */
+
+static void name_by_go(struct lookup *l)
+{
+	struct gopclntab_function fn;
+	struct err e = { 0 };
+
+	if (!l->left && !l->in->lines)
+		return;
+	if (gopclntab_open(l->in->elf, &l->go, &e) < 0)
+		note(l, &e);
+	for (size_t i = 0; l->go && l->left && i < l->in->n_vaddrs; i++) {
+		struct named *n = &l->named[i];
+
+		if (n->name || !gopclntab_find(l->go, l->in->vaddrs[i], &fn) || !*fn.name)
+			continue;
+		*n = (struct named){ .name = fn.name, .start = fn.start, .source = SYM_GOPCLNTAB };
+		l->any = true;
+		l->left--;
+	}
+}
+
+/* The line of an address that the debug information does not know. */
+static void line_by_go(struct lookup *l, uint64_t vaddr, struct sym_answer_frame *f)
+{
+	struct gopclntab_function fn;
+	const char *file;
+
+	if (!l->go || !l->in->lines || !gopclntab_find(l->go, vaddr, &fn) ||
+		!gopclntab_line(l->go, &fn, vaddr, &file, &f->line))
+		return;
+	f->file = sym_answer_string(&l->b, file);
 }
 
 /* --- names as shown --- */
@@ -598,8 +635,10 @@ static void put_address(struct lookup *l, size_t i)
 		put_called(l, n, c, &a);
 		return;
 	}
-	if (n->name)
+	if (n->name) {
 		name_symbol(l, n, &f);
+		line_by_go(l, a.vaddr, &f);
+	}
 	sym_answer_put(&l->b, &a, &f, n->name ? 1 : 0);
 }
 
@@ -610,6 +649,7 @@ static int lookup(struct lookup *l, struct err *e)
 	if (rc)
 		return rc;
 	name_by_plt(l);
+	name_by_go(l);
 	rc = place_by_fdes(l, e);
 	if (rc)
 		return rc;

@@ -9,8 +9,9 @@
  * The outermost frame is named by the symbol that covers the address, if there is one (symbols
  * distinguish "foo.cold" and "foo.constprop.0"), else by the debug information. Inlined frames and
  * lines come from the debug information. Order of the tables: .symtab of the file, of its debug
- * file, of .gnu_debugdata, .dynsym, PLT entries. The nearest symbol before an address never names it:
- * without a name, the answer has where the function begins, by its FDE (unwind/fde.h).
+ * file, of .gnu_debugdata, .dynsym, PLT entries, .gopclntab of Go programs, which also has lines for
+ * addresses of which no debug information knows one. The nearest symbol before an address never names
+ * it: without a name, the answer has where the function begins, by its FDE (unwind/fde.h).
  */
 #ifndef STACKTOOLS_SYMBOLS_LOOKUP_H
 #define STACKTOOLS_SYMBOLS_LOOKUP_H

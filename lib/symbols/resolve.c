@@ -421,7 +421,8 @@ static enum frame_source source_of(uint8_t source)
 		[SYM_MINIDEBUG] = FRAME_MINIDEBUG,
 		[SYM_DYNSYM] = FRAME_DYNSYM,
 		[SYM_PLT] = FRAME_PLT,
-		[SYM_FDE] = FRAME_FDE };
+		[SYM_FDE] = FRAME_FDE,
+		[SYM_GOPCLNTAB] = FRAME_GOPCLNTAB };
 
 	return (enum frame_source)sources[source];
 }

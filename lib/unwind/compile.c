@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/hashtable.h"
 #include "elf/section.h"
+#include "unwind/go.h"
 #include "unwind/x86.h"
 
 #include <elf.h>
@@ -346,8 +347,11 @@ struct initial {
 	bool bad;
 };
 
-/* If both sources cover an address, the first one is used. */
-enum { EH, DEBUG, SOURCES };
+/*
+ * If several sources cover an address, the first one is used. The functions of
+ * GO stand in `cfi` as FDEs without instructions.
+ */
+enum { EH, GO, DEBUG, SOURCES };
 
 struct source {
 	uint8_t *bytes;
@@ -358,6 +362,7 @@ struct source {
 struct compiler {
 	const struct elffile *f;
 	struct source sources[SOURCES];
+	struct unwindgo *go;
 	struct span *spans;
 	size_t n_spans, span; /* the current one of the sweep */
 	struct key *keys;
@@ -466,6 +471,33 @@ static int read_source(
 	return read_initial(c, src) ? err_nomem(e, "CIEs") : 0;
 }
 
+/*
+ * The functions of a Go program. A table of functions that cannot be read counts
+ * as a bad FDE: .debug_frame may have the rows.
+ */
+static int read_go(struct compiler *c, struct err *e)
+{
+	struct source *src = &c->sources[GO];
+	int rc = unwindgo_open(c->f, &c->go, e);
+	size_t n;
+
+	if (rc <= 0) {
+		c->head.left[UNWINDTAB_BAD_FDE] += rc < 0;
+		return rc == -ENOMEM ? rc : 0;
+	}
+	n = unwindgo_count(c->go);
+	src->cfi.fdes = calloc(n, sizeof(*src->cfi.fdes));
+	src->initial = calloc(1, sizeof(*src->initial));
+	if (!src->cfi.fdes || !src->initial)
+		return err_nomem(e, "Go functions");
+	for (size_t i = 0; i < n; i++)
+		unwindgo_range(c->go, i, &src->cfi.fdes[i].pc, &src->cfi.fdes[i].end);
+	src->cfi.n_fdes = n;
+	c->head.n_fdes += (uint32_t)n;
+	c->head.section |= UNWINDTAB_GOPCLNTAB;
+	return 0;
+}
+
 /* An unreadable .debug_frame is an error only if there is nothing else. */
 static int read_sources(struct compiler *c, struct err *e)
 {
@@ -473,9 +505,10 @@ static int read_sources(struct compiler *c, struct err *e)
 	int rc = elfsection_names(c->f, &names, e);
 
 	rc = rc ? rc : read_source(c, &names, EH, e);
+	rc = rc ? rc : read_go(c, e);
 	if (rc == 0) {
 		rc = read_source(c, &names, DEBUG, e);
-		if (rc && rc != -ENOMEM && c->sources[EH].cfi.n_fdes) {
+		if (rc && rc != -ENOMEM && (c->sources[EH].cfi.n_fdes || c->go)) {
 			c->head.left[UNWINDTAB_BAD_FDE]++;
 			rc = 0;
 		}
@@ -537,8 +570,10 @@ static int sort_keys(struct key *keys, size_t n)
 
 static int make_keys(struct compiler *c)
 {
-	size_t n = c->sources[EH].cfi.n_fdes + c->sources[DEBUG].cfi.n_fdes;
+	size_t n = 0;
 
+	for (unsigned int s = 0; s < SOURCES; s++)
+		n += c->sources[s].cfi.n_fdes;
 	c->keys = malloc((n + 1) * sizeof(*c->keys));
 	if (!c->keys)
 		return -ENOMEM;
@@ -638,12 +673,29 @@ static int end_rows(struct compiler *c, uint64_t pc, uint64_t next, struct err *
 	return rc;
 }
 
+struct go_rows {
+	struct compiler *c;
+	uint64_t end;
+};
+
+/* As unwindgo_row. */
+static int add_go_row(void *ctx, uint64_t pc, const struct unwind_rule *rule, struct err *e)
+{
+	struct go_rows *g = ctx;
+
+	if (pc >= g->end)
+		return 0;
+	g->c->rule = *rule;
+	g->c->head.left[UNWINDTAB_EXPRESSION] += rule->cfa == UNWIND_CFA_UNSUPPORTED;
+	return unwindrows_add(g->c->rows, pc, rule, e);
+}
+
 /* Add the rows of FDE F up to END. A gap before F gets a row without unwind information. */
 static int add_rows(
 	struct compiler *c, const struct source *src, const struct cfi_fde *f, uint64_t end, struct err *e)
 {
 	const struct cfi_cie *cie = &src->cfi.cies[f->cie];
-	const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cie->ra_reg, UNWINDX86_BX };
+	struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, 0, UNWINDX86_BX };
 	uint64_t pc;
 	int rc = 0;
 
@@ -651,6 +703,12 @@ static int add_rows(
 		rc = end_rows(c, c->covered, f->pc, e);
 	c->begun = true;
 	c->covered = end;
+	if (src == &c->sources[GO]) {
+		struct go_rows g = { c, end };
+
+		return rc ? rc : unwindgo_rows(c->go, (size_t)(f - src->cfi.fdes), add_go_row, &g, e);
+	}
+	regs.ra = cie->ra_reg;
 	cfarun_begin(&c->run, &src->cfi.section, cie, f, &regs, &src->initial[f->cie].rules);
 	c->run.end = end;
 	while (!rc && cfarun_next(&c->run, &pc))
@@ -719,7 +777,7 @@ static int sweep(struct compiler *c, struct err *e)
 			c->head.left[UNWINDTAB_BAD_FDE]++;
 			continue;
 		}
-		if (source == DEBUG && c->begun && f->pc < c->covered)
+		if (source != EH && c->begun && f->pc < c->covered)
 			continue;
 		c->head.left[UNWINDTAB_OVERLAP] += next < f->end;
 		end = clip(c, f, MIN(f->end, next));
@@ -738,6 +796,7 @@ static void release(struct compiler *c)
 		free(c->sources[s].initial);
 		free(c->sources[s].bytes);
 	}
+	unwindgo_close(c->go);
 	free(c->spans);
 	free(c->keys);
 	unwindrows_close(c->rows);

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define UNWINDTAB_MAGIC UINT64_C(0x3162617477755453) /* "STuwtab1" */
+#define UNWINDTAB_MAGIC UINT64_C(0x3262617477755453) /* "STuwtab2" */
 
 #define CRC_FROM (offsetof(struct unwindtab_head, crc) + sizeof(uint32_t))
 #define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)
@@ -46,11 +46,21 @@ static bool good_call(const struct unwind_rule *r)
 	       (r->ra_off == UNWIND_BX_UNKNOWN || r->ra_off % 8 == 0);
 }
 
+/* The two kinds of UNWIND_CFA_GO_* use all offsets for the CFA. */
+static bool good_go(const struct unwind_rule *r)
+{
+	return r->reg <= (r->cfa == UNWIND_CFA_GO_TLS ? UNWIND_GO_NO_GOROUTINE : 0) &&
+	       r->ra == UNWIND_RA_CFA && !r->flags &&
+	       (r->fp == UNWIND_FP_SAME || r->fp == UNWIND_FP_CFA || r->fp == UNWIND_FP_UNKNOWN);
+}
+
 static bool good_rule(const struct unwind_rule *r)
 {
 	bool reg_ok = r->fp != UNWIND_FP_REG || (r->fp_off >= 0 && r->fp_off <= REGISTER_MAX);
 
 	reg_ok = reg_ok && (r->ra != UNWIND_RA_REG || (r->ra_off >= 0 && r->ra_off <= REGISTER_MAX));
+	if (r->cfa == UNWIND_CFA_GO_SAVED || r->cfa == UNWIND_CFA_GO_TLS)
+		return good_go(r);
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
 	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_CALL &&
 	       (r->ra != UNWIND_RA_CALL || good_call(r)) &&
@@ -176,7 +186,7 @@ static int check_head(const struct unwindtab_head *h, size_t len, struct err *e)
 	if (h->crc != crc32c(0, (const uint8_t *)h + CRC_FROM, len - CRC_FROM))
 		return err_set(e, -EINVAL, "the checksum of the unwind table is wrong");
 	if (h->vaddr % SEG_BYTES || h->n_segs > UNWINDTAB_SEGS_MAX || !h->n_rules ||
-		h->n_rules > UNWINDTAB_RULES_MAX || h->section > UNWINDTAB_BOTH ||
+		h->n_rules > UNWINDTAB_RULES_MAX || h->section > UNWINDTAB_ALL ||
 		h->n_loads > UNWINDTAB_LOADS_MAX)
 		return err_set(e, -EINVAL, "the head of the unwind table makes no sense");
 	return 0;
@@ -300,7 +310,7 @@ const char *unwindtab_left_text(unsigned int left)
 	return left < UNWINDTAB_LEFT ? texts[left] : "omitted for an unknown reason";
 }
 
-#define SUFFIX "-1.tab" /* the version of the format: unwindtab_*() */
+#define SUFFIX "-2.tab" /* the version of the format: unwindtab_*() */
 #define KEY_PARTS 5 /* numbers that identify the file */
 
 #define NAME_CAP (2 * CAPTURE_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))
@@ -356,7 +366,7 @@ void table_cache_close(struct table_cache *c)
 }
 
 /*
- * BUILD ID-DEVICE-INODE-SIZE-MTIME-CTIME-1.tab, all hexadecimal. Not a hash,
+ * BUILD ID-DEVICE-INODE-SIZE-MTIME-CTIME-2.tab, all hexadecimal. Not a hash,
  * for which a collision could be created.
  */
 static bool entry_name(const struct table_cache_key *k, char name[NAME_CAP])

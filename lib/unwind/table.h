@@ -55,12 +55,13 @@ struct unwindtab_head {
 	uint64_t left[UNWINDTAB_LEFT];
 };
 
-/* Bits: a program with parts in Go has both sections. */
+/* Bits: a program with parts in Go may have all of them. */
 enum unwindtab_section {
 	UNWINDTAB_NONE = 0,
 	UNWINDTAB_EH_FRAME = 1,
 	UNWINDTAB_DEBUG_FRAME = 2,
-	UNWINDTAB_BOTH = 3
+	UNWINDTAB_GOPCLNTAB = 4,
+	UNWINDTAB_ALL = 7,
 };
 
 /* Maps offsets in the file to its addresses. */

@@ -37,10 +37,25 @@ static void put_cfa(const struct unwind_rule *r, char *buf)
 		if (r->cfa == UNWIND_CFA_DEREF_PLUS)
 			snprintf(buf + n, UNWINDTEXT_MAX - n, "%+" PRId32, r->ra_off);
 		break;
+	case UNWIND_CFA_GO_SAVED:
+		snprintf(buf, UNWINDTEXT_MAX, "goroutine(*(%s%+" PRId32 "))", name(UNWINDX86_SP), r->cfa_off);
+		break;
+	case UNWIND_CFA_GO_TLS:
+		snprintf(buf, UNWINDTEXT_MAX, "%s(%%fs:%" PRId32 ")",
+			r->reg == UNWIND_GO_GOROUTINE  ? "goroutine"
+			: r->reg == UNWIND_GO_CALLBACK ? "thread"
+						       : "no-goroutine",
+			r->cfa_off);
+		break;
 	default:
 		snprintf(buf, UNWINDTEXT_MAX, "unsupported");
 		break;
 	}
+}
+
+static bool is_go(const struct unwind_rule *r)
+{
+	return r->cfa == UNWIND_CFA_GO_SAVED || r->cfa == UNWIND_CFA_GO_TLS;
 }
 
 static void put_fp(const struct unwind_rule *r, char *buf)
@@ -50,7 +65,7 @@ static void put_fp(const struct unwind_rule *r, char *buf)
 		snprintf(buf, UNWINDTEXT_MAX, "u");
 		break;
 	case UNWIND_FP_CFA:
-		put_sum(buf, "", "c", r->fp_off, "");
+		put_sum(buf, "", "c", is_go(r) ? -16 : r->fp_off, "");
 		break;
 	case UNWIND_FP_AT_SP:
 		put_sum(buf, "*(", name(UNWINDX86_SP), r->fp_off, ")");
@@ -69,7 +84,7 @@ static void put_fp(const struct unwind_rule *r, char *buf)
 
 static void put_ra(const struct unwind_rule *r, char *buf)
 {
-	bool implied = r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS;
+	bool implied = r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || is_go(r);
 
 	switch (r->ra) {
 	case UNWIND_RA_CALL:

@@ -11,6 +11,7 @@
 #define NULL_BYTES 4096 /* nothing is mapped there: a call through a null pointer led there */
 
 enum bx_from { BX_LOST, BX_AT_ENTRY, BX_IN_MEMORY };
+enum go_came { GO_NOT_YET, GO_BY_GOROUTINE, GO_BY_CALLBACK };
 enum fp_is { FP_LOST, FP_UNKNOWN /* because REGS lack a register */, FP_KNOWN };
 
 struct walk {
@@ -26,6 +27,8 @@ struct walk {
 	bool exact; /* pc was interrupted: it is not a return address */
 	enum fp_is fp_is;
 	bool in_syscall;
+	enum go_came go_came;
+	uint64_t go_sp, go_next; /* as in struct unwind_walk */
 	bool retry; /* no row before the return address: check its own row for an end mark */
 	bool by_fp; /* at least one step was taken by frame pointer */
 	unsigned int stacks;
@@ -69,6 +72,11 @@ static bool word(const struct walk *w, uint64_t addr, uint64_t *value)
 static bool is_unknown(const struct walk *w, uint32_t reg)
 {
 	return reg < UNWINDX86_REGS && w->opts->unknown >> reg & 1;
+}
+
+static bool is_go(const struct unwind_rule *r)
+{
+	return r->cfa == UNWIND_CFA_GO_SAVED || r->cfa == UNWIND_CFA_GO_TLS;
 }
 
 /* A register other than SP, FP and PC. Known only at the kernel entry and where a signal interrupted. */
@@ -117,6 +125,69 @@ static bool cfa_base(const struct walk *w, const struct unwind_rule *r, uint64_t
 	return r->reg == UNWINDX86_BX ? bx_register(w, base) : other_register(w, r->reg, base);
 }
 
+/* --- from one stack of a Go program to another: see bpf/unwind_go.bpf.h --- */
+
+static uint32_t low(int32_t halves)
+{
+	return (uint32_t)halves & 0xffff;
+}
+
+static uint32_t high(int32_t halves)
+{
+	return (uint32_t)halves >> 16;
+}
+
+/* Is SP in the stack of goroutine G? Sets the CFA to SP + OFF. */
+static enum step in_goroutine(struct walk *w, uint64_t g, uint64_t sp, uint64_t off)
+{
+	uint64_t from, end;
+
+	if (!word(w, g, &from) || !word(w, g + UNWIND_GO_STACK_END, &end))
+		return stop(w, REASON_MEMORY);
+	if (sp <= from || sp > end || sp % 8)
+		return stop(w, REASON_LOOP);
+	w->cfa = sp + off;
+	return GO_ON;
+}
+
+static enum step go_saved(struct walk *w, const struct unwind_rule *r)
+{
+	uint64_t g, distance, end;
+
+	if (!word(w, w->sp + (uint64_t)(int64_t)r->cfa_off, &g) ||
+		!word(w, w->sp + (uint64_t)(int64_t)r->fp_off, &distance) ||
+		!word(w, g + UNWIND_GO_STACK_END, &end))
+		return stop(w, REASON_MEMORY);
+	return in_goroutine(w, g, end - distance, (uint64_t)(int64_t)r->ra_off);
+}
+
+static enum step go_by_tls(struct walk *w, const struct unwind_rule *r)
+{
+	uint64_t g, m, other, owner, sp = w->go_sp;
+
+	if (!w->opts->tls)
+		return stop(w, REASON_REGISTER);
+	if (!word(w, w->opts->tls + (uint64_t)(int64_t)r->cfa_off, &g) || !word(w, g + low(r->fp_off), &m) ||
+		!word(w, m + high(r->fp_off), &other))
+		return stop(w, REASON_MEMORY);
+	if (!other)
+		return r->reg == UNWIND_GO_CALLBACK ? stop(w, REASON_LOOP) : complete(w);
+	if (!word(w, other + low(r->fp_off), &owner))
+		return stop(w, REASON_MEMORY);
+	if (owner != m)
+		return stop(w, REASON_LOOP);
+	if (r->reg == UNWIND_GO_NO_GOROUTINE || (r->reg == UNWIND_GO_GOROUTINE && w->go_came))
+		return stop(w, REASON_EXPRESSION);
+	if (w->go_came != GO_BY_CALLBACK && !word(w, other + high(r->ra_off), &sp))
+		return stop(w, REASON_MEMORY);
+	if (r->reg == UNWIND_GO_GOROUTINE)
+		return in_goroutine(w, other, sp, low(r->ra_off));
+	if (sp % 8)
+		return stop(w, REASON_LOOP);
+	w->cfa = sp + low(r->ra_off);
+	return word(w, sp, &w->go_next) ? GO_ON : stop(w, REASON_MEMORY);
+}
+
 static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
 {
 	bool deref = r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_DEREF_PLUS;
@@ -124,6 +195,8 @@ static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
 
 	if (r->cfa == UNWIND_CFA_UNSUPPORTED)
 		return stop(w, REASON_EXPRESSION);
+	if (is_go(r))
+		return r->cfa == UNWIND_CFA_GO_SAVED ? go_saved(w, r) : go_by_tls(w, r);
 	if (!deref && r->cfa != UNWIND_CFA_REG && r->cfa != UNWIND_CFA_PLT)
 		return stop(w, REASON_NO_ROW);
 	if (!cfa_base(w, r, &base))
@@ -169,14 +242,16 @@ static enum step find_fp(struct walk *w, const struct unwind_rule *r, uint64_t *
 		return GO_ON;
 	}
 	*is = FP_KNOWN;
-	return word(w, addr + (uint64_t)(int64_t)r->fp_off, fp) ? GO_ON : stop(w, REASON_MEMORY);
+	addr += is_go(r) ? (uint64_t)-16 : (uint64_t)(int64_t)r->fp_off;
+	return word(w, addr, fp) ? GO_ON : stop(w, REASON_MEMORY);
 }
 
 static enum step find_ra(struct walk *w, const struct unwind_rule *r, uint64_t *ra)
 {
 	uint64_t addr = w->cfa + (uint64_t)(int64_t)r->ra_off;
 
-	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL)
+	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || is_go(r) ||
+		r->ra == UNWIND_RA_CALL)
 		addr = w->cfa - 8;
 	else if (r->ra == UNWIND_RA_AT_SP)
 		addr = w->sp + (uint64_t)(int64_t)r->ra_off;
@@ -203,6 +278,10 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &is) == ENDED || find_ra(w, r, &ra) == ENDED)
 		return ENDED;
 	follow_bx(w, r);
+	if (r->cfa == UNWIND_CFA_GO_TLS) {
+		w->go_came = r->reg == UNWIND_GO_CALLBACK ? GO_BY_CALLBACK : GO_BY_GOROUTINE;
+		w->go_sp = w->go_next;
+	}
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	if (goes_round(w, r))

@@ -37,6 +37,7 @@ struct snapwalk_memory {
 
 struct snapwalk_opts {
 	uint32_t depth; /* maximum number of frames; FRAMES has room for them */
+	uint64_t tls; /* base address of the thread's local storage; 0 = not known */
 	uint32_t unknown; /* bit N: DWARF register N is not in REGS; never set for SP and PC */
 	enum snapwalk_code (*find)(void *ctx, uint64_t pc, const struct unwind_rule **rule);
 	/* Reads the eight bytes of the process's code at ADDR, as a word; NULL = no steps without a row */

@@ -106,7 +106,9 @@ static void put_addr(struct sym_answer_build *b, struct rd *r, struct sym_answer
 		frames[i] = (struct sym_answer_frame){
 			.name = text(b, r), .linkage = text(b, r), .file = text(b, r), .line = rd_u8(r)
 		};
-	x->source = n && frames[n - 1].name ? rd_u8(r) % (SYM_PLT + 1) : rd_u8(r) % 2 ? SYM_FDE : SYM_NONE;
+	x->source = rd_u8(r) % SYM_SOURCES;
+	if (sym_answer_names(x->source) != (n && frames[n - 1].name))
+		x->source = n && frames[n - 1].name ? SYM_GOPCLNTAB : rd_u8(r) % 2 ? SYM_FDE : SYM_NONE;
 	sym_answer_put(b, x, frames, n);
 }
 

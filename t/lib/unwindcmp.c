@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwindcmp.h"
 #include "dwarfeval.h"
+#include "elf/gopclntab.h"
 #include "unwind/text.h"
 #include "unwind/x86.h"
 
@@ -43,6 +44,7 @@ struct comparison {
 	Dwarf *dwarf;
 	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = missing */
 	const struct unwindtab *table;
+	struct gopclntab *go; /* NULL = no Go program */
 	unwindcmp_report *report;
 	void *arg;
 	struct unwindcmp_totals *totals;
@@ -298,6 +300,38 @@ static void compare_at(const struct comparison *c, uint64_t pc, uint64_t end, co
 		compare_rows(c, pc, end, r, t);
 }
 
+/* Is the row that libdw has at PC, or would have, that of a Go function? */
+static bool is_go(const struct comparison *c, uint64_t pc)
+{
+	struct gopclntab_function fn;
+	Dwarf_Frame *frame = NULL;
+	bool other = c->cfi[0] && dwarf_cfi_addrframe(c->cfi[0], pc, &frame) == 0;
+
+	free(frame);
+	return c->go && !other && gopclntab_find(c->go, pc, &fn);
+}
+
+/* The same for a row of a Go function. */
+static void compare_go(
+	const struct comparison *c, uint64_t pc, const struct unwind_rule *r, const struct theirs *t)
+{
+	struct dwarfeval m = { .seed = 0x5eed, .pc = pc, .pc_reg = UNWINDX86_RA };
+	struct caller ours, theirs;
+
+	if (!r) {
+		differ(c, pc, r, t, "row");
+	} else if (!t || r->cfa != UNWIND_CFA_REG || r->reg != UNWINDX86_SP || r->flags ||
+		   r->ra != UNWIND_RA_CALL) {
+		c->totals->beyond++;
+	} else {
+		our_caller(&m, r, &ours);
+		if (!their_caller(&m, t, &theirs) || ours.cfa != theirs.cfa || ours.ra != theirs.ra)
+			differ(c, pc, r, t, "cfa");
+		else
+			c->totals->rows++;
+	}
+}
+
 /* Compare at PC. Returns where to continue, never beyond END. */
 static uint64_t compare(const struct comparison *c, uint64_t pc, uint64_t end)
 {
@@ -314,7 +348,9 @@ static uint64_t compare(const struct comparison *c, uint64_t pc, uint64_t end)
 	else if (!r)
 		next = pc + 1;
 	next = MIN(next > pc ? next : pc + 1, end);
-	if (r || there)
+	if ((r || there) && is_go(c, pc))
+		compare_go(c, pc, r, there ? &t : NULL);
+	else if (r || there)
 		compare_at(c, pc, next, r, there ? &t : NULL);
 	else
 		c->totals->blank++;
@@ -351,6 +387,7 @@ int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_repo
 
 	if (rc)
 		return rc;
+	gopclntab_open(f, &c.go, NULL);
 	*ret = (struct unwindcmp_totals){ 0 };
 	for (size_t i = 0; i < f->n_loads; i++) {
 		const struct elffile_load *l = &f->loads[i];
@@ -362,5 +399,6 @@ int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_repo
 			pc = compare(&c, pc, end);
 	}
 	close_libdw(&c);
+	gopclntab_close(c.go);
 	return 0;
 }

@@ -7,6 +7,9 @@
  * with made-up registers and memory, twice, and must give the same CFA, stack
  * pointer, frame pointer, RBX and return address. If the table has no row, libdw
  * is queried for every byte, too. libdw is not hardened against hostile files.
+ *
+ * .debug_frame does not mention where Go functions save the frame pointer: of
+ * them only CFA and return address are compared.
  */
 #ifndef STACKTOOLS_T_UNWINDCMP_H
 #define STACKTOOLS_T_UNWINDCMP_H
@@ -19,6 +22,11 @@ struct unwindcmp_totals {
 	uint64_t blank; /* addresses for which neither has a row */
 	uint64_t unheld; /* rows that libdw has, but no rule can hold, and the table marks as unsupported */
 	uint64_t refused; /* rows that libdw fails on and that are missing or unsupported in the table */
+	/*
+	 * of Go functions: what .debug_frame does not have (a stripped program's rows,
+	 * ends, changes of stack), and the table has from .gopclntab
+	 */
+	uint64_t beyond;
 	uint64_t differences;
 };
 

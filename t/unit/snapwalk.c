@@ -503,12 +503,152 @@ static void test_first_byte(struct tap *t)
 		"an end mark at a function's first byte is recognized, and its frame is exact");
 }
 
+/* --- stacks of a Go program --- */
+
+enum { GO_WORDS = 128 };
+#define GO_AT(addr) (((addr)-0x7000) / 8)
+#define GO_SAVED                                                                                             \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_GO_SAVED, .fp_off = 8, .ra_off = 8                                         \
+	}
+/* g is at fs:-8, its m at 0x30, the other goroutine at 0xc0 of that, sched.sp at 0x38 */
+#define GO_TLS(kind, size)                                                                                   \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_GO_TLS, .reg = (kind), .cfa_off = -8, .fp_off = 0xc0 << 16 | 0x30,         \
+		.ra_off = 0x38 << 16 | (size)                                                                \
+	}
+
+/*
+ * A stack at 0x7000; a goroutine at 0x7040 whose stack is from 0x7080 to 0x7100
+ * and waits at 0x70c0; g at 0x7210 and m at 0x7280, by TLS at 0x7200.
+ */
+static void make_go(uint64_t *w)
+{
+	memset(w, 0, GO_WORDS * sizeof(*w));
+	w[GO_AT(0x7000)] = 0x7040;
+	w[GO_AT(0x7008)] = 0x40;
+	w[GO_AT(0x7040)] = 0x7080;
+	w[GO_AT(0x7048)] = 0x7100;
+	w[GO_AT(0x7040 + 0x30)] = 0x7280;
+	w[GO_AT(0x7040 + 0x38)] = 0x70c0;
+	w[GO_AT(0x70c0)] = 0x1800;
+	w[GO_AT(0x71f8)] = 0x7210;
+	w[GO_AT(0x7210 + 0x30)] = 0x7280;
+	w[GO_AT(0x7280 + 0xc0)] = 0x7040;
+}
+
+static struct snapwalk_end go_walk(struct made m, const uint64_t *words, size_t n, uint64_t tls)
+{
+	__u64 regs[OFFCPU_SNAPSHOT_REGS] = { [4] = 0x7010, [16] = 0x100, [19] = 0x7000 }, frames[DEPTH];
+	const struct snapwalk_opts opts = { .depth = DEPTH, .tls = tls, .find = find_made, .ctx = &m };
+	const struct snapwalk_area stack = { (const uint8_t *)words, 0x7000, n * sizeof(*words) };
+	const struct snapwalk_memory memory = { .areas = &stack, .n = 1 };
+	struct snapwalk_end end;
+
+	snapwalk(&opts, regs, &memory, frames, &end);
+	return end;
+}
+
+static void test_go(struct tap *t)
+{
+	static const struct {
+		const char *name;
+		struct made made;
+		uint64_t at, value; /* a word that is changed; 0 = none */
+		uint8_t verdict, reason;
+		uint32_t len;
+	} cases[] = {
+		{ "from a call into C to the goroutine", { .rule = GO_SAVED, .caller = END }, 0, 0,
+			VERDICT_COMPLETE, 0, 2 },
+		{ "not below the goroutine's stack", { .rule = GO_SAVED, .caller = END }, 0x7008, 0x80,
+			VERDICT_STOPPED, REASON_LOOP, 1 },
+		{ "not above the goroutine's stack", { .rule = GO_SAVED, .caller = END }, 0x7008,
+			(uint64_t)-8, VERDICT_STOPPED, REASON_LOOP, 1 },
+		{ "not to an odd address", { .rule = GO_SAVED, .caller = END }, 0x7008, 0x41, VERDICT_STOPPED,
+			REASON_LOOP, 1 },
+		{ "not by a goroutine that cannot be read", { .rule = GO_SAVED, .caller = END }, 0x7000,
+			0x90000, VERDICT_STOPPED, REASON_MEMORY, 1 },
+		{ "from systemstack to the goroutine",
+			{ .rule = GO_TLS(UNWIND_GO_GOROUTINE, 8), .caller = END }, 0, 0, VERDICT_COMPLETE, 0,
+			2 },
+		{ "systemstack without a goroutine ends the stack",
+			{ .rule = GO_TLS(UNWIND_GO_GOROUTINE, 8), .caller = END }, 0x7340, 0,
+			VERDICT_COMPLETE, 0, 1 },
+		{ "not to a goroutine of another thread",
+			{ .rule = GO_TLS(UNWIND_GO_GOROUTINE, 8), .caller = END }, 0x7070, 0x7288,
+			VERDICT_STOPPED, REASON_LOOP, 1 },
+		{ "not to a place outside the goroutine's stack",
+			{ .rule = GO_TLS(UNWIND_GO_GOROUTINE, 8), .caller = END }, 0x7078, 0x7108,
+			VERDICT_STOPPED, REASON_LOOP, 1 },
+		{ "not through systemstack twice",
+			{ .rule = GO_TLS(UNWIND_GO_GOROUTINE, 8), .caller = GO_TLS(UNWIND_GO_GOROUTINE, 8) },
+			0, 0, VERDICT_STOPPED, REASON_EXPRESSION, 2 },
+		{ "morestack with a goroutine stops the walk",
+			{ .rule = GO_TLS(UNWIND_GO_NO_GOROUTINE, 8), .caller = END }, 0, 0, VERDICT_STOPPED,
+			REASON_EXPRESSION, 1 },
+		{ "morestack without one ends the stack",
+			{ .rule = GO_TLS(UNWIND_GO_NO_GOROUTINE, 8), .caller = END }, 0x7340, 0,
+			VERDICT_COMPLETE, 0, 1 },
+		{ "a call from C without the thread's own stack",
+			{ .rule = GO_TLS(UNWIND_GO_CALLBACK, 8), .caller = END }, 0x7340, 0, VERDICT_STOPPED,
+			REASON_LOOP, 1 },
+		{ "from a call from C to the thread's own stack",
+			{ .rule = GO_TLS(UNWIND_GO_CALLBACK, 8), .caller = END }, 0, 0, VERDICT_COMPLETE, 0,
+			2 },
+	};
+	uint64_t w[GO_WORDS];
+	struct made nested = { .rule = GO_TLS(UNWIND_GO_CALLBACK, 16),
+		.caller = GO_TLS(UNWIND_GO_CALLBACK, 16) };
+	struct made framed = { .rule = GO_SAVED,
+		.caller = { .cfa = UNWIND_CFA_REG, .reg = 6, .ra = UNWIND_RA_CALL } };
+	struct snapwalk_end end;
+	bool stops = true;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		make_go(w);
+		if (cases[i].at)
+			w[GO_AT(cases[i].at)] = cases[i].value;
+		end = go_walk(cases[i].made, w, GO_WORDS, 0x7200);
+		if (!tap_ok(t,
+			    end.verdict == cases[i].verdict && end.reason == cases[i].reason &&
+				    end.len == cases[i].len,
+			    "Go: %s", cases[i].name))
+			tap_diag("verdict %u, reason %u, %u frames", end.verdict, end.reason, end.len);
+	}
+	make_go(w);
+	end = go_walk(cases[5].made, w, GO_WORDS, 0);
+	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_REGISTER,
+		"Go: without TLS the walk stops at systemstack");
+	for (size_t n = 8; n < GO_AT(0x7348); n++) {
+		end = go_walk(cases[5].made, w, n, 0x7200);
+		stops = stops && end.verdict == VERDICT_STOPPED && end.reason == REASON_MEMORY;
+	}
+	tap_ok(t, stops, "Go: a copy without one of the words stops the walk");
+	/* the first frame's stack pointer is 0x70c0, where the second one's is stored; that one ends in 0 */
+	w[GO_AT(0x70c0)] = 0x70e0;
+	w[GO_AT(0x70c8)] = 0x1800;
+	end = go_walk(nested, w, GO_WORDS, 0x7200);
+	tap_ok(t, end.verdict == VERDICT_COMPLETE && end.len == 2, "Go: a call from C inside another one");
+	w[GO_AT(0x70e8)] = 0x1900;
+	end = go_walk(nested, w, GO_WORDS, 0x7200);
+	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_MEMORY && end.len == 3,
+		"Go: without a stored stack pointer the next one stops the walk");
+	/* the caller's frame pointer lies below the return address */
+	make_go(w);
+	framed.rule.fp = UNWIND_FP_CFA;
+	w[GO_AT(0x70b8)] = 0x70f8;
+	end = go_walk(framed, w, GO_WORDS, 0x7200);
+	tap_ok(t, end.verdict == VERDICT_COMPLETE && end.len == 2,
+		"Go: the frame pointer is the goroutine's");
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
 
 	test_own(&t);
 	test_ends(&t);
+	test_go(&t);
 	test_codes(&t);
 	test_frame_pointers(&t);
 	test_first_byte(&t);

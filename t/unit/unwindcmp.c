@@ -215,8 +215,8 @@ static int print_totals(const char *path)
 		fprintf(stderr, "'%s': %s\n", path, e.msg);
 	else
 		printf("compared    %" PRIu64 "\nnot held    %" PRIu64 "\nrefused     %" PRIu64
-		       "\nblank       %" PRIu64 "\ndifferences %" PRIu64 "\n",
-			n.rows, n.unheld, n.refused, n.blank, n.differences);
+		       "\nblank       %" PRIu64 "\nbeyond      %" PRIu64 "\ndifferences %" PRIu64 "\n",
+			n.rows, n.unheld, n.refused, n.blank, n.beyond, n.differences);
 	free(bytes);
 	elffile_close(f);
 	return rc ? 2 : n.differences != 0;
