@@ -240,7 +240,7 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 		END { print join(" ", sort map { "$name{$_}=$n{$_}" } keys %n), "\n"; }' "$TMP/jstack")
 	got=$(NAMES="$(perl -ne 'print hex($2), "=$1 " if /^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=0x([0-9a-f]+)/' "$TMP/jstack")" \
 		waits "$TMP/depth.cap" 'my %name = map { split /=/ } split / /, $ENV{NAMES};
-		next if !$name{$w->{tid}} || $w->{user_stack_verdict} eq "failed";
+		return if !$name{$w->{tid}} || $w->{user_stack_verdict} eq "failed";
 		my @f = @{$w->{user_stack}};
 		my $n = grep { ($_->{module} // "") !~ m{^/[^/]|^\[vdso} } @f;
 		$n = "$w->{user_stack_verdict}, $w->{user_stack_error}" if $w->{user_stack_error} || ($f[-1]{symbol} // "") !~ /^(__clone3|clone3|_start)/;
