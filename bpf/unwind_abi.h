@@ -81,9 +81,8 @@ enum unwind_go {
 	UNWIND_GO_NO_GOROUTINE = 2, /* whom the thread runs: there must be none */
 };
 
-#define UNWIND_GO_STACK_END                                                                                  \
-	8 /* in a goroutine, whose first two words are where its stack begins and ends                       \
-	   */
+/* In a goroutine, whose first two words say where its stack begins and ends. */
+#define UNWIND_GO_STACK_END 8
 
 /* Where the caller's frame pointer is. */
 enum unwind_fp {

@@ -150,12 +150,30 @@ static inline void go_section(
 	buf_put(b, &s, sizeof(s));
 }
 
-/* An ELF file in *RET (empty at first) with N_CODE bytes of code at GO_TEXT and the table. */
-static inline void go_file(struct buf *ret, const void *table, size_t n, const void *code, size_t n_code)
+/* A section beside those of every program, at GO_MORE. */
+struct go_more {
+	const char *name; /* NULL = none */
+	uint32_t type;
+	uint64_t entsize;
+	const void *bytes;
+	size_t len;
+};
+
+#define GO_MORE UINT64_C(0x20000000)
+
+/* Where the table is in a program with N_CODE bytes of code. */
+static inline uint64_t go_table_vaddr(size_t n_code)
 {
-	static const char names[] = "\0.text\0.gopclntab\0.shstrtab";
-	const uint64_t code_at = 4096, table_at = code_at + n_code, names_at = table_at + n;
-	const uint64_t table_vaddr = UINT64_C(0x10000000) + table_at % 4096;
+	return UINT64_C(0x10000000) + (4096 + n_code) % 4096;
+}
+
+/* An ELF file in *RET (empty at first) with N_CODE bytes of code at GO_TEXT and the table. */
+static inline void go_file(struct buf *ret, const void *table, size_t n, const void *code, size_t n_code,
+	const struct go_more *more)
+{
+	char names[64] = "\0.text\0.gopclntab\0.shstrtab";
+	const uint64_t code_at = 4096, table_at = code_at + n_code, more_at = table_at + n;
+	const uint64_t names_at = more_at + more->len, table_vaddr = go_table_vaddr(n_code);
 	Elf64_Ehdr h = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
 		.e_type = ET_EXEC,
 		.e_machine = EM_X86_64,
@@ -164,7 +182,7 @@ static inline void go_file(struct buf *ret, const void *table, size_t n, const v
 		.e_phnum = 2,
 		.e_shoff = 512,
 		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = 4,
+		.e_shnum = 5,
 		.e_shstrndx = 3 };
 	Elf64_Phdr loads[2] = { { .p_type = PT_LOAD,
 					.p_flags = PF_R | PF_X,
@@ -179,6 +197,8 @@ static inline void go_file(struct buf *ret, const void *table, size_t n, const v
 			.p_filesz = n,
 			.p_memsz = n } };
 
+	if (more->name)
+		snprintf(names + 28, sizeof(names) - 28, "%s", more->name);
 	buf_put(ret, &h, sizeof(h));
 	buf_put(ret, loads, sizeof(loads));
 	while (ret->len < 512)
@@ -187,10 +207,13 @@ static inline void go_file(struct buf *ret, const void *table, size_t n, const v
 	go_section(ret, 1, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, GO_TEXT, code_at, n_code);
 	go_section(ret, 7, SHT_PROGBITS, SHF_ALLOC, table_vaddr, table_at, n);
 	go_section(ret, 18, SHT_STRTAB, 0, 0, names_at, sizeof(names));
+	go_section(ret, 28, more->name ? more->type : SHT_NULL, SHF_ALLOC, GO_MORE, more_at, more->len);
+	go_patch(ret, ret->len - 8, more->entsize, 8);
 	while (ret->len < code_at)
 		buf_fixed(ret, 0, 1);
 	buf_put(ret, code, n_code);
 	buf_put(ret, table, n);
+	buf_put(ret, more->bytes, more->len);
 	buf_put(ret, names, sizeof(names));
 }
 
@@ -201,7 +224,7 @@ static inline void go_program(struct buf *ret, enum go_version v, const struct g
 
 	go_table(&table, v, fns, n);
 	go_code(&code, fns, n);
-	go_file(ret, table.p, table.len, code.p, code.len);
+	go_file(ret, table.p, table.len, code.p, code.len, &(struct go_more){ 0 });
 	buf_free(&table);
 	buf_free(&code);
 }

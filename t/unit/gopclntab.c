@@ -341,7 +341,7 @@ static int opened_with(size_t at, uint8_t byte, size_t cut, struct err *e)
 	go_table(&table, GO_MADE_1_18, functions, ARRAY_LEN(functions));
 	go_code(&code, functions, ARRAY_LEN(functions));
 	table.p[at] = byte;
-	go_file(&image, table.p, cut ? cut : table.len, code.p, code.len);
+	go_file(&image, table.p, cut ? cut : table.len, code.p, code.len, &(struct go_more){ 0 });
 	rc = elffile_image(image.p, image.len, &f, e);
 	rc = rc ? rc : gopclntab_open(f, &g, e);
 	gopclntab_close(g);
@@ -382,6 +382,52 @@ static void test_bad(struct tap *t)
 	tap_ok(t, true, "a table cut anywhere is refused or read in part");
 }
 
+/*
+ * Open a table whose header does not say where the text is; another section has
+ * WORDS. The first function's address as it was found; 0 = refused.
+ */
+static uint64_t found_text(const char *section, const uint64_t *words, size_t n)
+{
+	const bool rela = strcmp(section, ".rela.dyn") == 0;
+	const struct go_more more = { section, rela ? SHT_RELA : SHT_PROGBITS, rela ? 24 : 0, words, n * 8 };
+	struct buf table = { 0 }, code = { 0 }, image = { 0 };
+	struct gopclntab_function fn = { 0 };
+	struct elffile *f = NULL;
+	struct gopclntab *g = NULL;
+
+	go_table(&table, GO_MADE_1_20, functions, ARRAY_LEN(functions));
+	go_code(&code, functions, ARRAY_LEN(functions));
+	go_patch(&table, 24, 0, 8);
+	go_file(&image, table.p, table.len, code.p, code.len, &more);
+	if (elffile_image(image.p, image.len, &f, NULL) == 0 && gopclntab_open(f, &g, NULL) == 1)
+		gopclntab_get(g, 0, &fn);
+	gopclntab_close(g);
+	elffile_close(f);
+	buf_free(&table);
+	buf_free(&code);
+	buf_free(&image);
+	return fn.start;
+}
+
+static void test_text(struct tap *t)
+{
+	const uint64_t at = go_table_vaddr(ARRAY_LEN(functions) * GO_FUNCTION);
+	uint64_t rela[] = { at, R_X86_64_RELATIVE, GO_TEXT + 64, at + 24, R_X86_64_RELATIVE, GO_TEXT };
+	uint64_t module[23] = { [0] = at, [20] = GO_TEXT, [22] = GO_TEXT };
+
+	tap_eq_u64(t, found_text(".rela.dyn", rela, 6), GO_TEXT, "the address of the text is relocated");
+	rela[4] = R_X86_64_64;
+	tap_eq_u64(t, found_text(".rela.dyn", rela, 6), 0, "another kind of relocation does not count");
+	tap_eq_u64(t, found_text(".go.module", module, 23), GO_TEXT, "the runtime's module has the address");
+	module[20] = GO_TEXT + 64;
+	tap_eq_u64(t, found_text(".go.module", module, 23), 0, "not if its lowest address is another one");
+	module[20] = GO_TEXT;
+	module[0]++;
+	tap_eq_u64(t, found_text(".go.module", module, 23), 0, "not if it is of another table");
+	module[0]--;
+	tap_eq_u64(t, found_text(".go.module", module, 22), 0, "not if it is cut");
+}
+
 int main(int argc, char **argv)
 {
 	struct tap t = { 0 };
@@ -391,5 +437,6 @@ int main(int argc, char **argv)
 	for (enum go_version v = GO_MADE_1_2; v <= GO_MADE_1_20; v++)
 		test_version(&t, v);
 	test_bad(&t);
+	test_text(&t);
 	return tap_done(&t);
 }
