@@ -103,6 +103,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in cgroup v2 */
 };
 
+struct thread_struct {
+	unsigned long fsbase; /* of x86-64; up to date for a thread that arch_prctl(2) or clone(2) set it for */
+};
+
 struct task_struct {
 	unsigned int __state;
 	void *stack;
@@ -119,6 +123,7 @@ struct task_struct {
 	const struct cred *real_cred;
 	struct css_set *cgroups;
 	char comm[16];
+	struct thread_struct thread;
 };
 
 /* Before 5.14. */

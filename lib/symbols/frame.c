@@ -13,6 +13,7 @@ const char *frame_source_name(enum frame_source source)
 		[FRAME_JITDUMP] = "jitdump",
 		[FRAME_STORED] = "stored",
 		[FRAME_KSYM] = "ksym",
+		[FRAME_SCRIPT] = "script",
 		[FRAME_MODULE] = "module",
 		[FRAME_RAW] = "raw",
 	};

@@ -23,6 +23,7 @@ enum frame_source {
 	FRAME_JITDUMP, /* written by a JIT compiler to a jitdump file */
 	FRAME_STORED, /* stored by the recorder: the file is missing or knows less */
 	FRAME_KSYM, /* the capture's own kernel symbols */
+	FRAME_SCRIPT, /* a function of the program that an interpreter executes */
 	FRAME_MODULE, /* no name: module and offset */
 	FRAME_RAW, /* only the address */
 	FRAME_SOURCES
@@ -42,6 +43,7 @@ struct frame {
 	uint64_t module_offset; /* of the address itself, in the mapped file */
 	const char *name; /* NULL = no symbol */
 	const char *linkage; /* before demangling, NULL without a symbol */
+	const char *runtime; /* the interpreter's language ("python"), of a script frame; else NULL */
 	const char *module; /* path, "[vdso]", "//anon"; kernel module name, "bpf"; NULL = unknown */
 	const char *file; /* source path, NULL = unknown */
 	const char *reason; /* why there is no name or line, or why they are uncertain; NULL = all is well */

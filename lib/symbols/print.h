@@ -35,6 +35,9 @@
  *            readers take such a frame for a process name and drop it.
  *   module   a word without white space; so is a source file
  *
+ * The symbol of a script frame is "py::function:file" and its module "[python]", for other runtimes
+ * likewise; its address is 0.
+ *
  * Symbols and paths are cut at BUFTEXT_MAX bytes (base/text.c).
  *
  * Only the buffer allocates memory: check its `failed` at the end.
