@@ -19,11 +19,12 @@
 /* Names that were shared with earlier versions keep their meaning: prev_instr became instr_ptr, and so on. */
 static const struct python_version {
 	uint32_t minor;
+	uint32_t state_bytes; /* sizeof(_PyRuntimeState); 0 = it differs between patch levels */
 	struct runtime_file at;
 } versions[] = {
-	{ 9,
+	{ 8, 1464,
 		{ .flags = PYTHON_FRAME_OBJECT | PYTHON_POSITION_BYTES,
-			.state_key = 584, /* gilstate.autoTSSkey */
+			.state_key = 1392, /* gilstate.autoTSSkey */
 			.thread_id = 176,
 			.thread_frame = 24, /* frame */
 			.frame_bytes = 112,
@@ -31,7 +32,17 @@ static const struct python_version {
 			.frame_code = 32, /* f_code */
 			.frame_position = 104, /* f_lasti */
 			SHARED_CODE_BEFORE_311 } },
-	{ 10,
+	{ 9, 656,
+		{ .flags = PYTHON_FRAME_OBJECT | PYTHON_POSITION_BYTES,
+			.state_key = 584,
+			.thread_id = 176,
+			.thread_frame = 24,
+			.frame_bytes = 112,
+			.frame_back = 24,
+			.frame_code = 32,
+			.frame_position = 104,
+			SHARED_CODE_BEFORE_311 } },
+	{ 10, 672,
 		{ .flags = PYTHON_FRAME_OBJECT,
 			.state_key = 584,
 			.thread_id = 176,
@@ -41,7 +52,7 @@ static const struct python_version {
 			.frame_code = 32,
 			.frame_position = 96,
 			SHARED_CODE_BEFORE_311 } },
-	{ 11,
+	{ 11, 0,
 		{ .flags = PYTHON_CFRAME | PYTHON_ENTRY_FLAG,
 			.state_key = 592, /* gilstate.autoTSSkey */
 			.thread_id = 152,
@@ -62,7 +73,7 @@ static const struct python_version {
 			.string_wide_data = 72,
 			/* size, constants, names, first line, name, lines */
 			.identity = { 16, 24, 32, 72, 128, 136 } } },
-	{ 12,
+	{ 12, 0,
 		{ .flags = PYTHON_CFRAME | PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 1544, /* autoTSSkey */
 			.thread_id = 136,
@@ -84,7 +95,7 @@ static const struct python_version {
 			.string_wide_data = 56,
 			/* the size, the first line, the version, the names, the lines */
 			.identity = { 16, 64, 88, 112, 128, 136 } } },
-	{ 13,
+	{ 13, 0,
 		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 2160, /* autoTSSkey */
 			.thread_id = 152,
@@ -106,13 +117,14 @@ static const struct python_version {
 			.identity = { 16, 64, 88, 112, 128, 136 } } },
 };
 
-bool python_layout(struct runtime_file *ret)
+bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
 {
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
 		const struct runtime_file *at = &versions[i].at;
 		struct runtime_file file = *at;
 
-		if (ret->version >> 16 != (3u << 8 | versions[i].minor))
+		if (ret->version >> 16 != (3u << 8 | versions[i].minor) ||
+			(versions[i].state_bytes && versions[i].state_bytes != state_bytes))
 			continue;
 		file.kind = ret->kind;
 		file.version = ret->version;

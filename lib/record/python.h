@@ -12,10 +12,11 @@
 #include "runtime_abi.h"
 
 /*
- * Set the offsets of RET, which has the version and the addresses of its file.
- * False if the version is not known.
+ * Set the offsets of RET, which has the version and the addresses of its file,
+ * whose _PyRuntime has STATE_BYTES. False if the version is not known, or if it
+ * cannot be the one that the file states.
  */
-bool python_layout(struct runtime_file *ret);
+bool python_layout(struct runtime_file *ret, uint64_t state_bytes);
 
 /*
  * The line of code unit POSITION, by the N bytes at LINES of a line table of

@@ -13,7 +13,7 @@
 /* By enum runtime_kind. */
 static const struct runtime {
 	const char *name;
-	bool (*layout)(struct runtime_file *ret);
+	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
 	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n,
 		uint32_t position);
 } known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line } };
@@ -110,7 +110,7 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 		.cold = { i->cold[0], i->cold[1] } };
 	f = &r->files[r->n_files];
 	*f = (struct file){ .kind = i->kind, .version = i->version };
-	f->refused = !known[i->kind].layout(ret);
+	f->refused = !known[i->kind].layout(ret, i->state_bytes);
 	if (f->refused)
 		ret->kind = RUNTIME_NONE;
 	return r->n_files++;

@@ -141,7 +141,11 @@ static bool take_number(const char **p, uint32_t *ret)
 	return *p > begin;
 }
 
-/* Before: the only string of the form "3.9.2" among the constants, which sys.version begins with. */
+/*
+ * Before: the only version from 3.8 to 3.10 at the end of a string among the
+ * constants. sys.version begins with it; the linker may have merged that string
+ * with the end of another one.
+ */
 static uint32_t searched_version(const struct elffile *f)
 {
 	uint32_t found = 0;
@@ -160,11 +164,11 @@ static uint32_t searched_version(const struct elffile *f)
 			uint32_t minor, micro, version;
 
 			/* elffile_read() ends the bytes with a NUL */
-			if (p[-1] || p[0] != '3' || p[1] != '.')
+			if (p[0] != '3' || p[1] != '.' || p[-1] == '.' || isdigit((unsigned char)p[-1]))
 				continue;
 			p += 2;
 			if (!take_number(&p, &minor) || *p++ != '.' || !take_number(&p, &micro) ||
-				(*p && strcmp(p, "+") != 0))
+				(*p && strcmp(p, "+") != 0) || minor < 8 || minor > 10)
 				continue;
 			version = 3u << 24 | minor << 16 | micro << 8 | 0xf0;
 			if (found && found != version)
@@ -186,6 +190,7 @@ static bool find_python(const struct elffile *f, const struct dynsyms *d, struct
 	ret->version = dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version)
 								 : searched_version(f);
 	ret->state = state.value;
+	ret->state_bytes = state.size;
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
 	find_cold(f, "_PyEval_EvalFrameDefault.cold", ret->cold);
