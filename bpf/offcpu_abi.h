@@ -106,7 +106,10 @@ enum offcpu_event_type {
 	OFFCPU_EV_CODE = 8, /* struct offcpu_ev_code */
 };
 
-/* In a frame of a user stack other than the first: interrupted here, so not a return address. */
+/*
+ * In a frame of a user stack other than the first: an exact PC, not a return
+ * address. It was interrupted, or is where a signal handler returns to.
+ */
 #define OFFCPU_EXACT (1ULL << 63)
 
 /* A stack seen for the first time, or sent again: user space keeps the first copy. */

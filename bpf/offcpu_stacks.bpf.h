@@ -231,12 +231,14 @@ static __always_inline struct offcpu_stack_id helper_stack(
 	 * frame is present, the stack was cut. At the kernel's own limit
 	 * nothing proves that there were no more frames.
 	 */
-	if (ev->len > limit) {
-		ev->len = limit;
-		ev->verdict = VERDICT_TRUNCATED;
-	} else if (ev->len >= max_stack) {
-		ev->verdict = VERDICT_TRUNCATED;
+	if (ev->len > limit || ev->len >= max_stack) {
+		if (kind == KIND_KERNEL)
+			ev->verdict = VERDICT_TRUNCATED;
+		else
+			ev->reason = REASON_DEPTH;
 	}
+	if (ev->len > limit)
+		ev->len = limit;
 	return identify(s, w, last);
 }
 

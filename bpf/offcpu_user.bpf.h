@@ -135,7 +135,7 @@ static __always_inline void walk_begin(
 	u->regs = u->entry_regs = regs_address;
 	u->bx_from = BX_AT_ENTRY;
 	u->ucontext = 0;
-	u->need = u->need_code = u->code_at = 0;
+	u->need = u->need_code = u->here.at = u->there.at = 0;
 	u->now_ns = now;
 	u->map_start = u->map_end = 0;
 	u->window_at = u->window_starts = 0;
@@ -218,7 +218,10 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 
 	if (u->verdict == VERDICT_STOPPED && at_entry(u, task))
 		u->verdict = VERDICT_COMPLETE;
-	if (u->verdict == VERDICT_COMPLETE && u->by_fp)
+	if (u->verdict != VERDICT_STOPPED)
+		u->reason = u->verdict == VERDICT_TRUNCATED && u->by_fp ? REASON_DEPTH : 0;
+	/* inner frames can be missing, whatever the end is */
+	if (u->by_fp)
 		u->verdict = VERDICT_UNVERIFIED;
 	if (!u->len) {
 		s->ev.frames[0] = u->pc;
@@ -226,8 +229,8 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	}
 	s->ev.kind = KIND_USER;
 	s->ev.verdict = u->verdict;
-	s->ev.reason = u->verdict == VERDICT_STOPPED ? u->reason : 0;
-	s->ev.stop_pc = u->verdict == VERDICT_STOPPED ? u->pc : 0;
+	s->ev.reason = u->reason;
+	s->ev.stop_pc = u->reason && u->reason != REASON_DEPTH ? u->pc : 0;
 	s->ev.len = u->len;
 	if (!scripts || !u->runtime)
 		return identify(s, w, last);
@@ -332,6 +335,17 @@ static __always_inline bool other_window(struct unwind_walk *u, struct task_stru
 	return true;
 }
 
+/* As code_around() for current; code that cannot be read proves nothing. */
+static __always_inline void other_code(struct unwind_code *c, struct task_struct *task, __u64 addr)
+{
+	c->at = addr;
+	if (!bpf_copy_from_user_task(&c->before, 16, (void *)(addr - 8), task, 0))
+		return;
+	c->after = 0;
+	if (bpf_copy_from_user_task(&c->before, 8, (void *)(addr - 8), task, 0))
+		c->before = 0;
+}
+
 static long other_step(__u32 i, struct other_walk *o)
 {
 	struct unwind_walk *u = &o->s->walk;
@@ -342,9 +356,7 @@ static long other_step(__u32 i, struct other_walk *o)
 	addr = u->need_code;
 	if (addr) {
 		u->need_code = 0;
-		u->code_at = addr;
-		if (bpf_copy_from_user_task(&u->code, 8, (void *)addr, o->task, 0))
-			return 1;
+		other_code(addr == u->pc ? &u->here : &u->there, o->task, addr);
 	} else {
 		addr = u->need;
 		u->need = 0;
@@ -391,6 +403,7 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	if (by_table && arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
 	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns());
+	s->walk.by_fp = !by_table;
 	if (!by_table)
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);
 	else if (walk_maps(&s->walk, w, key))

@@ -24,6 +24,7 @@ enum {
 	REASON_NOT_READY = 16,
 	REASON_DROPPED = 17,
 	REASON_NO_FRAME_POINTER = 18,
+	REASON_DEPTH = 22,
 };
 
 const volatile __u32 depth = 127; /* maximum number of frames */

@@ -5,10 +5,11 @@
  * A walk starts with the registers that the thread entered the kernel with. For
  * each frame it finds the mapping of the PC, its table, the row and the CFA,
  * reads return address and frame pointer from the stack, and goes on until the
- * outermost frame. If a mapping has no table (JIT code), it takes a step by
- * frame pointer, provided that the step provably leads to the instruction after
- * a call. What cannot be proved ends the walk, with a reason. Formats:
- * unwind_abi.h.
+ * outermost frame. Where no row covers the code (JIT code), the code itself may
+ * prove the caller (unwind_code.h); else it takes a step by frame pointer,
+ * provided that the step leads to the instruction after a call. Such a step may
+ * skip frames, and the stack is then marked as unverified. Everything else ends
+ * the walk, with a reason. Formats: unwind_abi.h.
  */
 #ifndef STACKTOOLS_UNWIND_BPF_H
 #define STACKTOOLS_UNWIND_BPF_H
@@ -138,34 +139,12 @@ static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_r
 	return user_word(w, addr, ra) || stop(w, REASON_MEMORY);
 }
 
-/* Step to the caller by the row of PC. Returns -1 if there is no row, else the same as step(). */
-static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
+/* Step to the caller by R. Returns false if the walk has ended, or needs memory. */
+static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unwind_rule *r)
 {
-	const struct unwind_rule *r = find_rule(w, pc);
 	__u64 fp, ra;
 	bool fp_known;
 
-	if (r && r->cfa != UNWIND_CFA_NONE && !w->retry && !w->remote)
-		known_put(w, pc, r);
-	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
-		w->verdict = VERDICT_COMPLETE;
-		return false;
-	}
-	/*
-	 * A return address that no call pushed, but that was put on a new stack
-	 * (makecontext), may be the first byte of the function that ends that
-	 * stack: look it up once more as an exact PC, but accept only an end
-	 * mark.
-	 */
-	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
-		if (w->exact)
-			return -1;
-		w->exact = w->retry = 1;
-		w->len--;
-		return true;
-	}
-	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall))
-		return -1;
 	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &fp_known) || !find_ra(w, r, &ra))
 		return false;
 	follow_bx(w, r);
@@ -181,11 +160,13 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 	if (!w->exact && w->cfa <= w->sp && (w->cfa != w->sp || r->ra != UNWIND_RA_REG) &&
 		(r->reg == ARCH_SP || ++w->stacks > UNWIND_STACKS_MAX))
 		return stop(w, REASON_LOOP);
-	if (!ra) {
+	/* an interrupted PC of 0 is no end: something was called through a null pointer */
+	if (!ra && !w->exact) {
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
 	w->regs = 0;
+	w->retry = 0;
 	w->pc = ra;
 	w->sp = w->cfa;
 	w->fp = fp;
@@ -193,14 +174,105 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 	return true;
 }
 
+/* The same by the row of PC; -1 if there is none. */
+static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
+{
+	const struct unwind_rule *r = find_rule(w, pc);
+
+	if (r && r->cfa != UNWIND_CFA_NONE && !w->retry && !w->remote)
+		known_put(w, pc, r);
+	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
+		w->verdict = VERDICT_COMPLETE;
+		return false;
+	}
+	/*
+	 * A return address that no call pushed may be the first byte of a
+	 * function: the one that ends a stack (makecontext) or the one that ends
+	 * a signal handler. Look it up once more as an exact PC, but accept only
+	 * these.
+	 */
+	if (!r || r->cfa == UNWIND_CFA_NONE || (w->retry && !(r->flags & UNWIND_SIGNAL))) {
+		if (w->exact)
+			return -1;
+		w->exact = w->retry = 1;
+		w->len--;
+		return true;
+	}
+	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall))
+		return -1;
+	return step_by_rule(w, r);
+}
+
+/* Go on at RA with SP and FP; nothing else is known of the caller. */
+static __always_inline bool to_caller(struct unwind_walk *w, __u64 ra, __u64 sp, __u64 fp)
+{
+	w->exact = 0;
+	w->ucontext = 0;
+	w->regs = 0;
+	w->retry = 0;
+	w->pc = ra;
+	w->sp = sp;
+	w->fp = fp;
+	return true;
+}
+
+/*
+ * Step from a frame that has pushed nothing, so that its return address is at
+ * SP: -1 unless that is the instruction after a call of this frame. Functions
+ * that make a system call are such, and so is address 0, if it was called.
+ */
+static __always_inline int step_by_leaf(struct unwind_walk *w, bool null)
+{
+	__u64 ra;
+
+	if (!user_word(w, w->sp, &ra) || !find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
+		return w->need || w->need_code ? false : -1;
+	if (null ? !code_after_call(w->there.before) : !code_calls(w->there.before, ra, w->pc))
+		return -1;
+	w->here = w->there;
+	return to_caller(w, ra, w->sp + 8, w->fp);
+}
+
+/*
+ * Step to the caller if the frame's own code proves where it is: see
+ * unwind_code.h. -1 if it does not, else as step().
+ */
+static __always_inline int step_by_code(struct unwind_walk *w)
+{
+	__u64 ra, sp = w->sp, fp = w->fp;
+	enum code_return way;
+	__u32 skip;
+
+	if (!code_around(w, &w->here, w->pc))
+		return false;
+	if (code_is_sigreturn(w->here.after))
+		return step_by_rule(w, &arch_sigreturn);
+	way = code_return(w->here.after, &skip);
+	if (way == CODE_LEAVES && w->fp_known && w->fp >= w->sp)
+		sp = w->fp;
+	else if (way == CODE_GOES_ON || way == CODE_LEAVES)
+		return w->regs && code_after_syscall(w->here.before) ? step_by_leaf(w, false) : -1;
+	sp += skip;
+	if (way != CODE_RETURNS) {
+		if (!user_word(w, sp, &fp))
+			return stop(w, REASON_MEMORY);
+		w->fp_known = 1;
+		sp += 8;
+	}
+	if (!user_word(w, sp, &ra))
+		return stop(w, REASON_MEMORY);
+	return to_caller(w, ra, sp + 8, fp);
+}
+
 /*
  * Step to the caller by frame pointer, if no row covers the code. The step is
  * accepted only if the word above the saved frame pointer is an address right
- * after a call in a known mapping; W's mapping is then that of the caller.
+ * after a call in a known mapping; W's mapping is then that of the caller. JIT
+ * code may also have jumped to what pushed it. All that is likely, not proved.
  */
 static __always_inline bool step_by_fp(struct unwind_walk *w)
 {
-	__u64 fp, ra, before;
+	__u64 fp, ra;
 
 	w->bx_from = BX_LOST;
 	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) || !user_word(w, w->fp, &fp) ||
@@ -211,19 +283,14 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
-	if (!find_map(w->remote, ra - 1))
+	if (!find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
 		return stop(w, REASON_NO_FRAME_POINTER);
-	if (!code_before(w, ra, &before) || !arch_after_call(before))
+	if (!code_after_call(w->there.before) &&
+		!(UNWIND_MAP_STATE(w->word) == UNWIND_BY_FP && code_after_jump(w->there.before)))
 		return stop(w, REASON_NO_FRAME_POINTER);
-	w->exact = 0;
-	w->ucontext = 0;
-	w->regs = 0;
 	w->by_fp = 1;
-	w->retry = 0;
-	w->pc = ra;
-	w->sp = w->fp + 16;
-	w->fp = fp;
-	return true;
+	w->here = w->there;
+	return to_caller(w, ra, w->fp + 16, fp);
 }
 
 /*
@@ -247,16 +314,30 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	w->len = n + 1;
 	/* a return address may be the first byte of the next function */
 	pc = w->exact ? w->pc : w->pc - 1;
-	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w->remote, pc))
-		return stop(w, REASON_NO_MAPPING);
+	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w->remote, pc)) {
+		way = w->exact && pc < UNWIND_NULL_BYTES ? step_by_leaf(w, true) : -1;
+		if (way == 0)
+			return false;
+		/* only the innermost PC is one whatever it points to */
+		w->len = n ? n : 1;
+		return way > 0 || stop(w, REASON_NO_MAPPING);
+	}
 	state = UNWIND_MAP_STATE(w->word);
 	if (state == UNWIND_TABLE) {
 		way = step_by_table(w, pc);
+		/* a handler returns to the first byte of its trampoline */
+		if (way > 0 && w->exact && !w->retry && n)
+			frames[n] |= OFFCPU_EXACT;
 		if (way >= 0)
 			return way;
 	} else if (state != UNWIND_BY_FP) {
 		return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
 	}
+	way = step_by_code(w);
+	if (way > 0 && w->exact && n)
+		frames[n] |= OFFCPU_EXACT;
+	if (way >= 0)
+		return way;
 	if (step_by_fp(w))
 		return true;
 	if (state == UNWIND_TABLE && w->verdict == VERDICT_STOPPED)

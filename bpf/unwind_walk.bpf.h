@@ -10,6 +10,7 @@
 #define STACKTOOLS_UNWIND_WALK_BPF_H
 
 #define UNWIND_STACKS_MAX 8 /* switches of stack in a walk, except by signals */
+#define UNWIND_NULL_BYTES 4096 /* nothing is mapped there: a call through a null pointer led there */
 #define UNWIND_WINDOW 1024 /* bytes of stack read at once: about ten frames for the price of one word */
 
 enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 3 };
@@ -20,8 +21,9 @@ struct unwind_walk {
 	__u64 regs; /* kernel address of struct pt_regs, in the innermost frame; else 0 */
 	__u64 ucontext; /* SP of the signal frame that interrupted the current frame; else 0 */
 	__u64 need; /* remote: address of a missing word; the frame must then be repeated */
-	__u64 need_code; /* the same for the word of code before a return address, */
-	__u64 code_at, code; /* which is stored here */
+	__u64 need_code; /* the same for the words of code around an address: */
+	struct unwind_code here; /* of the current frame, */
+	struct unwind_code there; /* and of what may be its caller */
 	__u64 entry_regs; /* kernel address of struct pt_regs */
 	__u64 bx_at; /* address of the second callee-saved register, or its value: see bx_from */
 	__u64 now_ns;
@@ -112,16 +114,26 @@ static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *
 	return true;
 }
 
-/* The eight bytes before return address RA. */
-static __always_inline bool code_before(struct unwind_walk *w, __u64 ra, __u64 *code)
+/*
+ * The words of code around ADDR, in C: `here` for the current frame, else
+ * `there`. False only if the caller has to read them: see `need_code`.
+ */
+static __always_inline bool code_around(struct unwind_walk *w, struct unwind_code *c, __u64 addr)
 {
-	if (!w->remote)
-		return bpf_probe_read_user(code, 8, (void *)(ra - 8)) == 0;
-	*code = w->code;
-	if (w->code_at == ra - 8)
+	if (c->at == addr)
 		return true;
-	w->need_code = ra - 8;
-	return false;
+	if (w->remote) {
+		w->need_code = addr;
+		return false;
+	}
+	c->at = addr;
+	if (bpf_probe_read_user(&c->before, 16, (void *)(addr - 8)) == 0)
+		return true;
+	/* the next page may be missing */
+	c->after = 0;
+	if (bpf_probe_read_user(&c->before, 8, (void *)(addr - 8)))
+		c->before = 0;
+	return true;
 }
 
 /*

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The x86-64 part of the walk: where registers are saved, and how to recognize
- * a call. Another architecture needs another file of this form.
+ * The x86-64 part of the walk: where registers are saved. What code proves is
+ * in unwind_code.h. Another architecture needs other files of this form.
  *
  * Sources: System V ABI for x86-64, figure 3.36 (DWARF register numbers);
  * arch/x86/include/uapi/asm/ptrace.h and sigcontext.h.
  */
 #ifndef STACKTOOLS_UNWIND_X86_BPF_H
 #define STACKTOOLS_UNWIND_X86_BPF_H
+
+#include "unwind_code.h"
 
 enum { ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 }; /* DWARF numbers */
 
@@ -31,17 +33,14 @@ static __always_inline bool arch_in_syscall(const struct pt_regs *regs)
 	return (long)regs->orig_rax >= 0 && (long)regs->rax == -38;
 }
 
-/*
- * Do the eight bytes before a return address end in a call? e8 with a 32-bit
- * displacement, or ff /2 with any addressing mode: 2, 3, 4, 6 or 7 bytes.
- */
-static __always_inline bool arch_after_call(__u64 before)
-{
-#define BYTE(i) ((before >> (8 * (i))) & 0xff)
-#define CALL_AT(i) (BYTE(i) == 0xff && ((BYTE((i) + 1) >> 3) & 7) == 2)
-	return BYTE(3) == 0xe8 || CALL_AT(6) || CALL_AT(5) || CALL_AT(4) || CALL_AT(2) || CALL_AT(1);
-#undef CALL_AT
-#undef BYTE
-}
+/* The frame that a signal handler returns to, if no row describes it. */
+const struct unwind_rule arch_sigreturn = { .cfa = UNWIND_CFA_DEREF,
+	.reg = ARCH_SP,
+	.fp = UNWIND_FP_AT_SP,
+	.ra = UNWIND_RA_AT_SP,
+	.flags = UNWIND_SIGNAL,
+	.cfa_off = 160,
+	.fp_off = 120,
+	.ra_off = 168 };
 
 #endif

@@ -291,7 +291,7 @@ int cap_stop_places_make(const struct cap_reader *c, struct cap_stop_places *ret
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_stack *k = &c->stacks[c->samples[i].ustack];
 
-		if (k->verdict == VERDICT_STOPPED)
+		if (capture_stopped(k->verdict, k->reason))
 			list[n++] = stop_of(c, &c->samples[i], k);
 	}
 	n = merge_groups(list, merge_places(list, n));

@@ -35,6 +35,7 @@ static const struct {
 	[REASON_PC_ONLY] = { "pc-only", "/proc shows only the program counter" },
 	[REASON_BETWEEN] = { "between-samples", "the wait was between two samples" },
 	[REASON_NAMES_ONLY] = { "names-only", "/proc shows names instead of a stack" },
+	[REASON_DEPTH] = { "depth", "the stack has more frames than the depth limit" },
 };
 
 const char *capture_reason_name(unsigned int reason)
@@ -58,6 +59,25 @@ const char *capture_verdict_name(unsigned int verdict)
 	};
 
 	return verdict >= VERDICT_COMPLETE && verdict < ARRAY_LEN(names) ? names[verdict] : "unknown";
+}
+
+bool capture_stopped(unsigned int verdict, unsigned int reason)
+{
+	return verdict == VERDICT_STOPPED || (verdict == VERDICT_UNVERIFIED && reason != REASON_NONE &&
+						     reason != REASON_DEPTH && reason != REASON_NAMES_ONLY);
+}
+
+bool capture_truncated(unsigned int verdict, unsigned int reason)
+{
+	return verdict == VERDICT_TRUNCATED || (verdict == VERDICT_UNVERIFIED && reason == REASON_DEPTH);
+}
+
+void capture_truncate(struct cap_stack *s)
+{
+	if (s->verdict != VERDICT_UNVERIFIED)
+		s->verdict = VERDICT_TRUNCATED;
+	s->reason = s->verdict == VERDICT_UNVERIFIED ? REASON_DEPTH : REASON_NONE;
+	s->stop_pc = 0;
 }
 
 const char *capture_kind_name(unsigned int kind)

@@ -164,7 +164,11 @@ enum cap_stack_kind { CAPTURE_STACK_KERNEL = 1, CAPTURE_STACK_USER = 2 };
 /* How far the walk got. */
 enum cap_verdict {
 	VERDICT_COMPLETE = 1, /* the outermost frame was reached */
-	VERDICT_UNVERIFIED = 2, /* walked by frame pointer to an end that may not be the outermost frame */
+	/*
+	 * At least one step was taken by frame pointer: frames can be missing
+	 * anywhere after it. With a reason, it also ended early, at stop_pc.
+	 */
+	VERDICT_UNVERIFIED = 2,
 	VERDICT_TRUNCATED = 3, /* cut at the depth limit: outer frames are missing */
 	VERDICT_STOPPED = 4, /* ended early at stop_pc for `reason` */
 	VERDICT_FAILED = 5, /* no frames at all, for `reason` */
@@ -194,6 +198,7 @@ enum cap_reason {
 	REASON_PC_ONLY = 19, /* /proc shows only the PC */
 	REASON_BETWEEN = 20, /* the wait fell between two samples of /proc */
 	REASON_NAMES_ONLY = 21, /* /proc shows names instead of a kernel stack */
+	REASON_DEPTH = 22, /* an unverified stack was cut at the depth limit */
 	REASON_COUNT
 };
 
@@ -241,7 +246,7 @@ struct cap_stack {
 	uint8_t verdict; /* enum cap_verdict */
 	uint8_t reason; /* enum cap_reason */
 	int32_t error; /* -errno for REASON_ERRNO */
-	uint64_t stop_pc; /* for VERDICT_STOPPED */
+	uint64_t stop_pc; /* where it ended early, for VERDICT_STOPPED and VERDICT_UNVERIFIED; else 0 */
 	uint32_t len, n_exact;
 	const uint64_t *frames;
 	const uint32_t *exact; /* indexes of other frames that are exact PCs, ascending, without 0 */
@@ -304,6 +309,14 @@ struct cap_trailer {
 const char *capture_reason_name(unsigned int reason);
 const char *capture_reason_text(unsigned int reason);
 const char *capture_verdict_name(unsigned int verdict);
+
+/* Whether a stack with this verdict and reason ended early, at a place that it names; was cut at the depth
+ * limit. */
+bool capture_stopped(unsigned int verdict, unsigned int reason);
+bool capture_truncated(unsigned int verdict, unsigned int reason);
+
+/* Mark S as cut at the depth limit. */
+void capture_truncate(struct cap_stack *s);
 const char *capture_kind_name(unsigned int kind); /* "kernel", "user" */
 
 /*

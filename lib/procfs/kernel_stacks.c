@@ -290,16 +290,18 @@ static void mark_exact(struct kernel_stacks *p, const struct cap_stack *s)
 
 void kernel_stacks_walked(struct kernel_stacks *p, const struct cap_stack *s, struct offcpu_stack_id *ret)
 {
+	struct cap_stack cut = *s;
+
 	if (p->o.no_user || !s->len) {
 		no_stack(ret, p->o.no_user ? REASON_NOT_RECORDED : s->reason, s->error);
 		return;
 	}
-	begin(p, CAPTURE_STACK_USER, s->verdict, s->reason);
-	p->ev.stop_pc = s->stop_pc;
+	if (s->len > OFFCPU_FRAMES_MAX)
+		capture_truncate(&cut);
+	begin(p, CAPTURE_STACK_USER, cut.verdict, cut.reason);
+	p->ev.stop_pc = cut.stop_pc;
 	for (uint32_t i = 0; i < s->len; i++)
 		push(p, s->frames[i]);
-	if (s->len > OFFCPU_FRAMES_MAX)
-		p->ev.verdict = VERDICT_TRUNCATED;
 	mark_exact(p, s);
 	end(p, ret);
 }

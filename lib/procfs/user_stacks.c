@@ -599,7 +599,7 @@ static bool wants_more(struct user_stacks *p, struct way *w)
 {
 	uint64_t word;
 
-	if (p->end.verdict != VERDICT_STOPPED || !p->end.missed || w->n >= ARRAY_LEN(w->wanted) ||
+	if (!p->end.reason || !p->end.missed || w->n >= ARRAY_LEN(w->wanted) ||
 		!thread_memory_word(&p->reach, p->pid, p->end.wanted, &word))
 		return false;
 	/* registers are saved below a return address: the first missing word need not be the lowest */
@@ -607,13 +607,16 @@ static bool wants_more(struct user_stacks *p, struct way *w)
 	return true;
 }
 
-/* A walk that stopped for memory that exists is truncated. */
+/* A walk that ended for lack of memory that exists is truncated. */
 static void finish_refusal(struct user_stacks *p)
 {
 	uint64_t word;
 
-	if (p->end.verdict == VERDICT_STOPPED && p->end.missed &&
-		thread_memory_word(&p->reach, p->pid, p->end.wanted, &word))
+	if (!p->end.reason || !p->end.missed || !thread_memory_word(&p->reach, p->pid, p->end.wanted, &word))
+		return;
+	p->end.stop_pc = 0;
+	p->end.reason = p->end.verdict == VERDICT_UNVERIFIED ? REASON_DEPTH : REASON_NONE;
+	if (p->end.verdict == VERDICT_STOPPED)
 		p->end.verdict = VERDICT_TRUNCATED;
 }
 
@@ -702,8 +705,8 @@ static void give(struct user_stacks *p, struct cap_stack *ret)
 
 	*ret = (struct cap_stack){ .kind = CAPTURE_STACK_USER,
 		.verdict = end->len ? end->verdict : VERDICT_FAILED,
-		.reason = end->verdict == VERDICT_STOPPED || !end->len ? end->reason : REASON_NONE,
-		.stop_pc = end->verdict == VERDICT_STOPPED && end->len ? end->stop_pc : 0,
+		.reason = end->reason,
+		.stop_pc = end->len ? end->stop_pc : 0,
 		.len = end->len,
 		.frames = p->pcs,
 		.exact = p->exact };

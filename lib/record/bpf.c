@@ -853,7 +853,8 @@ _Static_assert(REASON_ERRNO == 1 && REASON_KTHREAD == 2 && REASON_EXEC == 3 && R
 	"reasons");
 _Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW == 12 &&
 		       REASON_EXPRESSION == 13 && REASON_REGISTER == 14 && REASON_LOOP == 15 &&
-		       REASON_NOT_READY == 16 && REASON_DROPPED == 17 && REASON_NO_FRAME_POINTER == 18,
+		       REASON_NOT_READY == 16 && REASON_DROPPED == 17 && REASON_NO_FRAME_POINTER == 18 &&
+		       REASON_DEPTH == 22,
 	"reasons of a walk that stopped");
 
 struct offcpu {

@@ -214,20 +214,10 @@ static const uint64_t *script_of(const struct stack *s, uint32_t i)
 	return s->frames + s->len + (size_t)2 * i;
 }
 
-/* Is frame I of EV marked as interrupted? The first frame needs no mark. */
+/* Is frame I of EV marked as an exact PC? The first frame needs no mark. */
 static bool is_marked(const struct stack_table *t, const struct offcpu_ev_stack *ev, uint32_t i)
 {
 	return t->marked && ev->kind == CAPTURE_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
-}
-
-/*
- * Is the address of frame I exact? A marked frame was left through a signal's
- * trampoline, which is the frame before it. No call returns to the trampoline
- * either: the kernel makes the handler return to its first byte.
- */
-static bool is_exact(const struct stack_table *t, const struct offcpu_ev_stack *ev, uint32_t i, uint32_t len)
-{
-	return is_marked(t, ev, i) || (i && i + 1 < len && is_marked(t, ev, i + 1));
 }
 
 /* Copy the first LEN frames of EV to S, without the marks, and its script frames. False if out of memory. */
@@ -237,7 +227,7 @@ static bool copy_frames(
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < len; i++)
-		n += is_exact(t, ev, i, len);
+		n += is_marked(t, ev, i);
 	s->len = len;
 	s->n_exact = n;
 	s->n_scripts = t->runtimes && ev->len + 2u * ev->scripts <= OFFCPU_FRAMES_MAX ? ev->scripts : 0;
@@ -251,10 +241,10 @@ static bool copy_frames(
 	memcpy(s->frames + len, ev->frames + ev->len, (size_t)2 * s->n_scripts * sizeof(*s->frames));
 	n = 0;
 	for (uint32_t i = 0; n < s->n_exact; i++) {
-		if (is_marked(t, ev, i))
-			s->frames[i] &= ~OFFCPU_EXACT;
-		if (is_exact(t, ev, i, len))
-			exact_of(s)[n++] = i;
+		if (!is_marked(t, ev, i))
+			continue;
+		s->frames[i] &= ~OFFCPU_EXACT;
+		exact_of(s)[n++] = i;
 	}
 	return true;
 }
@@ -380,7 +370,7 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 	out->exact = exact_of(s);
 	if (out->len + s->n_scripts > t->depth) {
 		cut(s, t->depth, &out->len, &scripts);
-		out->verdict = VERDICT_TRUNCATED;
+		capture_truncate(out);
 	}
 	emit_scripts(t, s, scripts, out, w);
 	while (out->n_exact && out->exact[out->n_exact - 1] >= out->len)
@@ -457,7 +447,7 @@ uint32_t stack_table_emit(struct stack_table *t, unsigned int kind, const struct
 		.stop_pc = s->stop_pc };
 	if (s->len)
 		emit_frames(t, s, &out, w);
-	t->stats.truncated += out.verdict == VERDICT_TRUNCATED;
+	t->stats.truncated += capture_truncated(out.verdict, out.reason);
 	cap_writer_stack(w, &out);
 	drop_frames(t, s);
 	return s->cap_id;

@@ -179,12 +179,22 @@ static bool not_recorded(const struct cap_stack *s)
 	return s->verdict == VERDICT_FAILED && s->reason == REASON_NOT_RECORDED;
 }
 
+static bool is_truncated(const struct cap_stack *s)
+{
+	return capture_truncated(s->verdict, s->reason);
+}
+
+static bool is_stopped(const struct cap_stack *s)
+{
+	return capture_stopped(s->verdict, s->reason);
+}
+
 /* What went wrong, in one word; NULL if nothing did. */
 static const char *error_word(const struct cap_stack *s)
 {
-	if (s->verdict == VERDICT_TRUNCATED)
+	if (is_truncated(s))
 		return "truncated";
-	if (s->verdict != VERDICT_FAILED && s->verdict != VERDICT_STOPPED)
+	if (s->verdict != VERDICT_FAILED && !is_stopped(s))
 		return NULL;
 	return s->reason == REASON_ERRNO ? err_name(s->error) : capture_reason_name(s->reason);
 }
@@ -397,22 +407,20 @@ static void perf_text_frame(struct buf *b, const struct frame *f, bool lines)
 
 /*
  * The line for the missing part of a stack: it replaces the frames of a failed stack and is the
- * outermost frame of a stack that was cut short. Nothing for a complete stack, an unverified one,
- * or one that was not to be recorded.
+ * outermost frame of a stack that was cut short. Nothing for a stack that reached an end, or one
+ * that was not to be recorded.
  */
 static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 {
 	bool kernel = s->kind == CAPTURE_STACK_KERNEL;
 
-	if ((s->verdict != VERDICT_FAILED && s->verdict != VERDICT_STOPPED &&
-		    s->verdict != VERDICT_TRUNCATED) ||
-		not_recorded(s))
+	if ((s->verdict != VERDICT_FAILED && !is_stopped(s) && !is_truncated(s)) || not_recorded(s))
 		return;
 	buftext_str(b, "\t");
-	buftext_hex(b, s->verdict == VERDICT_STOPPED ? s->stop_pc : 0, 16);
-	if (s->verdict == VERDICT_TRUNCATED)
+	buftext_hex(b, is_stopped(s) ? s->stop_pc : 0, 16);
+	if (is_truncated(s))
 		buftext_printf(b, " [truncated at %" PRIu32 " frames", s->len + s->n_scripts);
-	else if (s->verdict == VERDICT_STOPPED)
+	else if (is_stopped(s))
 		buftext_printf(b, " [stopped: %s", error_phrase(s));
 	else
 		buftext_printf(b, " [no %s stack: %s", kernel ? "kernel" : "user", error_phrase(s));
@@ -499,7 +507,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	json_u64(j, keys->id, s->id);
 	json_str(j, keys->verdict, capture_verdict_name(s->verdict));
 	json_str(j, keys->error, word);
-	if (s->verdict == VERDICT_TRUNCATED) {
+	if (is_truncated(s)) {
 		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", s->len + s->n_scripts);
 		json_str(j, keys->error_text, text);
 	} else if (word && s->reason == REASON_ERRNO) {
@@ -507,7 +515,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	} else {
 		json_str(j, keys->error_text, word ? capture_reason_text(s->reason) : NULL);
 	}
-	if (s->verdict == VERDICT_STOPPED)
+	if (is_stopped(s))
 		json_address(j, keys->stop_pc, s->stop_pc);
 	if (!s->n_exact)
 		return;

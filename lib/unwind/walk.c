@@ -2,11 +2,13 @@
 #include "unwind/walk.h"
 #include "capture/types.h"
 #include "unwind/x86.h"
+#include "unwind_code.h"
 
 #include <string.h>
 
 #define STACKS_MAX 8 /* changes of stack in a walk, except by signals */
 #define ENTRY_BYTES 64 /* a program's entry may have pushed this much */
+#define NULL_BYTES 4096 /* nothing is mapped there: a call through a null pointer led there */
 
 enum bx_from { BX_LOST, BX_AT_ENTRY, BX_IN_MEMORY };
 enum fp_is { FP_LOST, FP_UNKNOWN /* because REGS lack a register */, FP_KNOWN };
@@ -25,6 +27,7 @@ struct walk {
 	enum fp_is fp_is;
 	bool in_syscall;
 	bool retry; /* no row before the return address: check its own row for an end mark */
+	bool by_fp; /* at least one step was taken by frame pointer */
 	unsigned int stacks;
 };
 
@@ -192,7 +195,7 @@ static bool goes_round(struct walk *w, const struct unwind_rule *r)
 	return r->reg == UNWINDX86_SP || ++w->stacks > STACKS_MAX;
 }
 
-static enum step to_caller(struct walk *w, const struct unwind_rule *r)
+static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 {
 	uint64_t fp, ra;
 	enum fp_is is;
@@ -204,13 +207,25 @@ static enum step to_caller(struct walk *w, const struct unwind_rule *r)
 	w->ucontext = w->exact ? w->sp : 0;
 	if (goes_round(w, r))
 		return stop(w, REASON_LOOP);
-	if (!ra)
+	/* an interrupted PC of 0 is no end: something was called through a null pointer */
+	if (!ra && !w->exact)
 		return complete(w);
-	w->innermost = false;
+	w->innermost = w->retry = false;
 	w->pc = ra;
 	w->sp = w->cfa;
 	w->fp = fp;
 	w->fp_is = is;
+	return GO_ON;
+}
+
+/* Go on at RA with SP and FP; nothing else is known of the caller. */
+static enum step to_caller(struct walk *w, uint64_t ra, uint64_t sp, uint64_t fp)
+{
+	w->innermost = w->exact = w->retry = false;
+	w->ucontext = 0;
+	w->pc = ra;
+	w->sp = sp;
+	w->fp = fp;
 	return GO_ON;
 }
 
@@ -221,36 +236,107 @@ static enum step no_row(struct walk *w, enum snapwalk_code code)
 	return stop(w, code == SNAPWALK_TABLE ? REASON_NO_ROW : REASON_NO_FRAME_POINTER);
 }
 
+/* The word of code before return address RA, and what is known of it; false if RA lies in no mapping. */
+static bool code_before(const struct walk *w, uint64_t ra, uint64_t *before, enum snapwalk_code *kind)
+{
+	const struct unwind_rule *rule;
+
+	*kind = w->opts->find(w->opts->ctx, ra - 1, &rule);
+	return *kind != SNAPWALK_NO_MAPPING && w->opts->code(w->opts->ctx, ra - sizeof(*before), before);
+}
+
+/* As step_by_leaf() of bpf/unwind.bpf.h; false if nothing proves the step. */
+static bool by_leaf(struct walk *w, bool null)
+{
+	enum snapwalk_code kind;
+	uint64_t ra, before;
+
+	if (!w->opts->code || !word(w, w->sp, &ra) || !code_before(w, ra, &before, &kind) ||
+		!(null ? code_after_call(before) : code_calls(before, ra, w->pc)))
+		return false;
+	to_caller(w, ra, w->sp + sizeof(ra), w->fp);
+	return true;
+}
+
+/*
+ * As step_by_code() of bpf/unwind.bpf.h, in *RET. The code decides alone, so that
+ * every walk of a stack takes the same way. False if nothing proves the step.
+ */
+static bool by_code(struct walk *w, enum step *ret)
+{
+	static const struct unwind_rule sigreturn = { .cfa = UNWIND_CFA_DEREF,
+		.reg = UNWINDX86_SP,
+		.fp = UNWIND_FP_AT_SP,
+		.ra = UNWIND_RA_AT_SP,
+		.flags = UNWIND_SIGNAL,
+		.cfa_off = 160,
+		.fp_off = 120,
+		.ra_off = 168 };
+	uint64_t before = 0, after = 0, ra, sp = w->sp, fp = w->fp;
+	enum code_return way;
+	uint32_t skip;
+
+	*ret = GO_ON;
+	/* the next page may be missing, and what cannot be read proves nothing */
+	if (!w->opts->code(w->opts->ctx, w->pc - sizeof(before), &before))
+		before = 0;
+	if (!w->opts->code(w->opts->ctx, w->pc, &after))
+		after = 0;
+	if (code_is_sigreturn(after)) {
+		*ret = by_rule(w, &sigreturn);
+		return true;
+	}
+	way = code_return(after, &skip);
+	if (way == CODE_LEAVES && w->fp_is == FP_KNOWN && w->fp >= w->sp)
+		sp = w->fp;
+	else if (way == CODE_GOES_ON || way == CODE_LEAVES)
+		return w->innermost && code_after_syscall(before) && by_leaf(w, false);
+	sp += skip;
+	if (way != CODE_RETURNS && word(w, sp, &fp)) {
+		w->fp_is = FP_KNOWN;
+		sp += sizeof(fp);
+	} else if (way != CODE_RETURNS) {
+		*ret = stop(w, REASON_MEMORY);
+		return true;
+	}
+	*ret = word(w, sp, &ra) ? to_caller(w, ra, sp + sizeof(ra), fp) : stop(w, REASON_MEMORY);
+	return true;
+}
+
 /*
  * Step to the caller by frame pointer. Accepted only if the word above it
- * follows a call in a known mapping.
+ * follows a call in a known mapping; in JIT code, a jump as well.
  */
 static enum step by_fp(struct walk *w, enum snapwalk_code code)
 {
-	const struct unwind_rule *rule;
+	enum snapwalk_code kind;
 	uint64_t fp, ra, before;
 
-	if (!w->opts->code)
-		return no_row(w, code);
 	if (w->fp_is == FP_UNKNOWN)
 		return stop(w, REASON_REGISTER);
 	if (w->fp_is == FP_LOST || w->fp < w->sp || w->fp % sizeof(fp) || !word(w, w->fp, &fp) ||
 		!word(w, w->fp + sizeof(fp), &ra))
 		return no_row(w, code);
 	if (!ra) {
-		w->end->verdict = VERDICT_UNVERIFIED;
-		return ENDED;
+		w->by_fp = true;
+		return complete(w);
 	}
-	if (w->opts->find(w->opts->ctx, ra - 1, &rule) == SNAPWALK_NO_MAPPING ||
-		!w->opts->code(w->opts->ctx, ra - sizeof(before), &before) || !unwindx86_after_call(before))
+	if (!code_before(w, ra, &before, &kind) ||
+		(!code_after_call(before) && !(kind == SNAPWALK_NO_TABLE && code_after_jump(before))))
 		return no_row(w, code);
+	w->by_fp = true;
 	w->bx_from = BX_LOST;
-	w->innermost = w->exact = w->retry = false;
-	w->ucontext = 0;
-	w->pc = ra;
-	w->sp = w->fp + 2 * sizeof(fp);
-	w->fp = fp;
-	return GO_ON;
+	return to_caller(w, ra, w->fp + 2 * sizeof(fp), fp);
+}
+
+/* Step from code of this kind that no row covers. */
+static enum step without_row(struct walk *w, enum snapwalk_code code)
+{
+	enum step ret;
+
+	if (!w->opts->code)
+		return no_row(w, code);
+	return by_code(w, &ret) ? ret : by_fp(w, code);
 }
 
 static enum step by_table(struct walk *w, const struct unwind_rule *r)
@@ -259,16 +345,16 @@ static enum step by_table(struct walk *w, const struct unwind_rule *r)
 		w->end->last_exact = w->retry;
 		return complete(w);
 	}
-	if (w->retry || !r || r->cfa == UNWIND_CFA_NONE) {
+	if (!r || r->cfa == UNWIND_CFA_NONE || (w->retry && !(r->flags & UNWIND_SIGNAL))) {
 		if (w->exact)
-			return by_fp(w, SNAPWALK_TABLE);
+			return without_row(w, SNAPWALK_TABLE);
 		w->exact = w->retry = true;
 		w->end->len--;
 		return GO_ON;
 	}
 	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->innermost && w->in_syscall))
-		return by_fp(w, SNAPWALK_TABLE);
-	return to_caller(w, r);
+		return without_row(w, SNAPWALK_TABLE);
+	return by_rule(w, r);
 }
 
 static enum step no_table(struct walk *w, enum snapwalk_code code)
@@ -279,7 +365,13 @@ static enum step no_table(struct walk *w, enum snapwalk_code code)
 		[SNAPWALK_UNKNOWN] = REASON_NOT_READY };
 
 	if (code == SNAPWALK_NO_TABLE)
-		return by_fp(w, code);
+		return without_row(w, code);
+	/* only the innermost PC is one whatever it points to */
+	if (code == SNAPWALK_NO_MAPPING && w->end->len > 1) {
+		w->end->len--;
+		if (w->exact && w->pc < NULL_BYTES && by_leaf(w, true))
+			return GO_ON;
+	}
 	w->end->code = code;
 	return stop(w, reasons[code]);
 }
@@ -289,18 +381,25 @@ static enum step step(struct walk *w, __u64 *frames)
 	const struct unwind_rule *rule = NULL;
 	uint32_t n = w->end->len;
 	enum snapwalk_code code;
+	enum step way;
 
 	if (n >= w->opts->depth) {
 		w->end->verdict = VERDICT_TRUNCATED;
 		return ENDED;
 	}
-	if (w->pc >> 63)
-		return no_table(w, SNAPWALK_NO_MAPPING);
+	if (w->pc >> 63) {
+		w->end->code = SNAPWALK_NO_MAPPING;
+		return stop(w, REASON_NO_MAPPING);
+	}
 	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->end->len = n + 1;
 	w->end->missed = false;
 	code = w->opts->find(w->opts->ctx, w->exact ? w->pc : w->pc - 1, &rule);
-	return code == SNAPWALK_TABLE ? by_table(w, rule) : no_table(w, code);
+	way = code == SNAPWALK_TABLE ? by_table(w, rule) : no_table(w, code);
+	/* a handler returns to the first byte of its trampoline */
+	if (way == GO_ON && w->exact && !w->retry && n)
+		frames[n] |= OFFCPU_EXACT;
+	return way;
 }
 
 /* Did the walk end at the program's entry, which has no caller? See at_entry() of bpf/offcpu_user.bpf.h. */
@@ -336,4 +435,9 @@ void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct 
 		;
 	if (at_entry(&w))
 		*ret = (struct snapwalk_end){ .len = ret->len, .verdict = VERDICT_COMPLETE };
+	if (!w.by_fp)
+		return;
+	if (ret->verdict == VERDICT_TRUNCATED)
+		ret->reason = REASON_DEPTH;
+	ret->verdict = VERDICT_UNVERIFIED;
 }

@@ -3,10 +3,9 @@
  * walk - the walk of a user stack by unwind tables, over a copy of registers
  * and memory.
  *
- * The rules are those of bpf/unwind.bpf.h. A step by frame pointer, which is
- * used if no row covers the code, needs the code before the return address. If
- * that cannot be read, as for a snapshot that BPF made, the walk ends there,
- * and all frames were found by table.
+ * The rules are those of bpf/unwind.bpf.h. Where no row covers the code, a step
+ * needs the code itself. If that cannot be read, as for a snapshot that BPF
+ * made, the walk ends there, and all frames were found by table.
  */
 #ifndef STACKTOOLS_UNWIND_WALK_H
 #define STACKTOOLS_UNWIND_WALK_H
@@ -40,7 +39,7 @@ struct snapwalk_opts {
 	uint32_t depth; /* maximum number of frames; FRAMES has room for them */
 	uint32_t unknown; /* bit N: DWARF register N is not in REGS; never set for SP and PC */
 	enum snapwalk_code (*find)(void *ctx, uint64_t pc, const struct unwind_rule **rule);
-	/* Reads the eight bytes of the process's code at ADDR, as a word; NULL = no steps by frame pointer */
+	/* Reads the eight bytes of the process's code at ADDR, as a word; NULL = no steps without a row */
 	bool (*code)(void *ctx, uint64_t addr, uint64_t *word);
 	void *ctx;
 };
@@ -48,10 +47,9 @@ struct snapwalk_opts {
 struct snapwalk_end {
 	uint32_t len; /* frames */
 	/*
-	 * enum cap_verdict: complete, unverified (a frame pointer led to a
-	 * return address of zero), truncated or stopped; enum cap_reason.
-	 * REASON_REGISTER: a register is missing, for instance because it is
-	 * unknown.
+	 * enum cap_verdict: complete, truncated, stopped, or, if a frame pointer
+	 * was used, unverified; enum cap_reason. REASON_REGISTER: a register is
+	 * missing, for instance because it is unknown.
 	 */
 	uint8_t verdict, reason;
 	bool last_exact; /* the last frame is the first byte of a function, which nothing has called */

@@ -301,19 +301,6 @@ unsigned int unwindx86_ucontext(unsigned int reg)
 	return at[reg];
 }
 
-bool unwindx86_after_call(uint64_t before)
-{
-	uint8_t b[8];
-
-	memcpy(b, &before, sizeof(b));
-	if (b[3] == 0xe8)
-		return true;
-	for (size_t len = 2; len <= 7; len++)
-		if (len != 5 && b[8 - len] == 0xff && (b[9 - len] >> 3 & 7) == 2)
-			return true;
-	return false;
-}
-
 bool unwindx86_in_syscall(const __u64 *pt_regs)
 {
 	enum { AX = 10, ORIG_AX = 15 }; /* words */

@@ -47,13 +47,6 @@ uint64_t unwindx86_saved(const __u64 *pt_regs, unsigned int reg);
 /* The offset from SP in a signal frame to register REG (below UNWINDX86_REGS) in its ucontext. */
 unsigned int unwindx86_ucontext(unsigned int reg);
 
-/*
- * Do the eight bytes of code before a return address, as a word, end with a
- * call? That is e8 with 32 bits of distance, or ff /2 with any addressing mode:
- * 2, 3, 4, 6 or 7 bytes.
- */
-bool unwindx86_after_call(uint64_t before);
-
 /* Is a thread with these registers inside a system call? */
 bool unwindx86_in_syscall(const __u64 *pt_regs);
 

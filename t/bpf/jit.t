@@ -193,6 +193,60 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 	rec_stop
 	kill "$java" 2>/dev/null
 	like "$(pieces "$TMP/java.cap")" 'void W\.waitsInJava\(\)' "Java with a perf map: a method that waits has its name"
+
+	# without any flag: methods are interpreted, and each has one frame. jstack knows how many there are
+	cat >"$TMP/java/D.java" <<-'JAVA'
+		import java.util.concurrent.locks.LockSupport;
+		public class D {
+			static final Object lock = new Object();
+			interface Wait { void now() throws Exception; }
+			static void deep(int n, Wait w) throws Exception { if (n > 0) deep(n - 1, w); else for (;;) w.now(); }
+			static void start(String name, int n, Wait w) {
+				Thread t = new Thread(() -> { try { deep(n, w); } catch (Exception e) { } }, name);
+				t.setDaemon(true);
+				t.start();
+			}
+			public static void main(String[] a) throws Exception {
+				start("sleeps", 0, () -> Thread.sleep(100000));
+				start("deep", 40, () -> Thread.sleep(100000));
+				start("waits", 3, () -> { synchronized (lock) { lock.wait(); } });
+				start("parks", 7, () -> LockSupport.park());
+				start("reads", 2, () -> System.in.read());
+				start("naps", 5, () -> Thread.sleep(30));
+				synchronized (D.class) { System.out.println("ready"); Thread.sleep(100000); }
+			}
+		}
+	JAVA
+	javac -d "$TMP/java" "$TMP/java/D.java" 2>/dev/null
+	mkfifo "$TMP/java/silence"
+	exec 8<>"$TMP/java/silence"
+	java -cp "$TMP/java" D <&8 >"$TMP/java/out" 2>/dev/null 7>&- &
+	java=$!
+	at_exit_kill "$java"
+	until_true grep -q ready "$TMP/java/out"
+	# every wait is below these frames from now on
+	blocked() { timeout 20 jstack "$java" >"$TMP/jstack" 2>/dev/null && [ "$(grep -cE '^"(sleeps|deep|waits|parks|reads|naps|main)"' "$TMP/jstack")" -eq 7 ] && [ "$(grep -A 1 -E '^"(sleeps|deep|waits|parks|reads|main)"' "$TMP/jstack" | grep -cE 'State: .*WAITING|State: RUNNABLE')" -eq 6 ]; }
+	until_true blocked
+	rec_start "$TMP/depth.cap" -q -p "$java"
+	sleep 0.5
+	rec_stop
+	run "$BIN/offcpu-record" --force -o "$TMP/said.cap" -p "$java" -d 0.2
+	like "$(cat "$err")" 'user stacks: .*unverified
+  unverified: unwound partly by frame pointer, .*
+  java: -XX:\+PreserveFramePointer ' "Java without any flag: the summary explains what is unverified, and which flags help"
+	kill "$java" 2>/dev/null
+	want=$(perl -ne 'if (/^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=0x([0-9a-f]+)/) { $t = hex $2; $n{$t} = 1; $name{$t} = $1 }
+		elsif (/^$/) { $t = 0 } elsif (/^\tat / && $t) { $n{$t}++ }
+		END { print join(" ", sort map { "$name{$_}=$n{$_}" } keys %n), "\n"; }' "$TMP/jstack")
+	got=$(NAMES="$(perl -ne 'print hex($2), "=$1 " if /^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=0x([0-9a-f]+)/' "$TMP/jstack")" \
+		waits "$TMP/depth.cap" 'my %name = map { split /=/ } split / /, $ENV{NAMES};
+		next if !$name{$w->{tid}} || $w->{user_stack_verdict} eq "failed";
+		my @f = @{$w->{user_stack}};
+		my $n = grep { ($_->{module} // "") !~ m{^/[^/]|^\[vdso} } @f;
+		$n = "$w->{user_stack_verdict}, $w->{user_stack_error}" if $w->{user_stack_error} || ($f[-1]{symbol} // "") !~ /^(__clone3|clone3|_start)/;
+		$h{"$name{$w->{tid}}=$n"} = 1' | sed 's/ 1$//' | sort | paste -sd ' ')
+	is "$got" "$want" "Java without any flag: every stack is whole, and has as many frames of methods as jstack prints"
+	is "$(waits "$TMP/depth.cap" '$n++ if $w->{user_stack_error}')" 0 "Java without any flag: no stack is stopped"
 else
 	skip "Java" "no JDK"
 fi

@@ -170,10 +170,14 @@ done
 # --- missing stacks are frames
 made "$TMP/prog" "$TMP/prog" prog f "$plain"
 for want in 'no user stack: EFAULT' 'no user stack: inside execve' 'no user stack: thread was exiting' \
-	'truncated at 1 frames' 'stopped: stack memory unreadable' 'stopped: no-mapping' 'stopped: no-row' \
-	'stopped: expression' 'stopped: register' 'stopped: loop' 'stopped: not-ready' 'stopped: dropped' \
+	'stopped: stack memory unreadable' 'stopped: no-mapping' 'stopped: no-row' \
+	'stopped: expression' 'stopped: register' 'stopped: not-ready' 'stopped: dropped' \
 	'stopped: no-frame-pointer' 'no user stack: lost, the ring buffer was full'; do
 	is "$(grep -c "\[$want\] (\[unknown\])\$" "$out")" 1 "a frame says '$want'"
+done
+for how in 'truncated at 1 frames:truncated' 'stopped: loop:loop'; do
+	is "$(grep -c "\[${how%:*}\] (\[unknown\])\$" "$out") $(grep -c "user=unverified:${how##*:}\$" "$out")" "2 1" \
+		"a frame says '${how%:*}', of an unverified stack, too, and its comment says that it is unverified"
 done
 is "$(grep 'no kernel stack' "$out")" "${tab}               0 [no kernel stack: EEXIST] ([kernel.kallsyms])" "a frame says why there is no kernel stack"
 is "$(grep -c 'user=not-recorded' "$out")" 1 "a stack that was not to be recorded has no frame"
@@ -265,7 +269,7 @@ print(sorted({str(w["user_stack_error"]) for w in waits if w["user_stack_error"]
 print([(w["user_stack_error"], w["user_stop_pc"]) for w in waits
     if w["user_stack_verdict"] == "stopped" and w["user_stack_error"] == "no-row"])
 PY
-	is "$(python3 "$TMP/decode.py" <"$out")" 'capture 25 q"\x 4242 4242 42 3456 12 900
+	is "$(python3 "$TMP/decode.py" <"$out")" 'capture 27 q"\x 4242 4242 42 3456 12 900
 None None unverified
 plain plain 0 symtab None
 foo::bar(int) _ZN3foo3barEi 1 symtab None

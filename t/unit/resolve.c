@@ -423,13 +423,23 @@ static void put_failures(struct cap_writer *w)
 
 		put_failed(w, &(struct cap_stack){ .id = id,
 				      .kind = CAPTURE_STACK_USER,
-				      .verdict = stopped ? VERDICT_STOPPED : VERDICT_FAILED,
+				      .verdict = reason == REASON_DEPTH ? VERDICT_UNVERIFIED
+						 : stopped              ? VERDICT_STOPPED
+									: VERDICT_FAILED,
 				      .reason = reason,
 				      .error = reason == REASON_ERRNO ? -14 : 0,
-				      .stop_pc = stopped ? 0xabcd : 0,
+				      .stop_pc = stopped && reason != REASON_DEPTH ? 0xabcd : 0,
 				      .len = stopped,
 				      .frames = one });
 	}
+	put_failed(w, &(struct cap_stack){ .id = id,
+			      .kind = CAPTURE_STACK_USER,
+			      .verdict = VERDICT_UNVERIFIED,
+			      .reason = REASON_LOOP,
+			      .stop_pc = 0x1234,
+			      .len = 1,
+			      .frames = one });
+	id++;
 	put_failed(w, &(struct cap_stack){ .id = id,
 			      .kind = CAPTURE_STACK_USER,
 			      .verdict = VERDICT_TRUNCATED,

@@ -213,7 +213,8 @@ static void test_own(struct tap *t)
 	walk_shot(&end, frames, DEPTH, shot.len);
 	for (uint32_t i = 0; i < end.len; i++)
 		marks += frames[i] >> 63;
-	tap_eq_u64(t, marks, 1, "the frame that the signal interrupted is marked as exact");
+	tap_eq_u64(
+		t, marks, 2, "the frame that the signal interrupted and its trampoline are marked as exact");
 }
 
 /* --- made-up tables and stacks --- */
@@ -343,7 +344,7 @@ static void test_codes(struct tap *t)
 
 		tap_ok(t,
 			end.verdict == VERDICT_STOPPED && end.reason == reasons[code] && end.code == code &&
-				end.len == 2 && end.stop_pc == 0x2800,
+				end.len == (code == SNAPWALK_NO_MAPPING ? 1 : 2) && end.stop_pc == 0x2800,
 			"a walk stops at code of kind %u and reports kind and address", code);
 	}
 }
@@ -378,12 +379,13 @@ static void test_frame_pointers(struct tap *t)
 	} cases[] = {
 		{ "a frame pointer leads to code with a table",
 			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 3, 0 },
+			{ 0x2800, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_UNVERIFIED, 0, 3, 0 },
 		{ "frame pointers lead from frame to frame",
 			{ .rule = CALL, .caller = END, .code = SNAPWALK_NO_TABLE },
-			{ 0x2800, 0, 0x7020, 0x2900, 0x7030, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 4, 0 },
+			{ 0x2800, 0, 0x7020, 0x2900, 0x7030, 0x1800 }, 0x7010, 0, VERDICT_UNVERIFIED, 0, 4,
+			0 },
 		{ "a frame pointer leads on from a PC without a row", { .caller = END },
-			{ 0, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_COMPLETE, 0, 2, 0 },
+			{ 0, 0, 0x7020, 0x1800 }, 0x7010, 0, VERDICT_UNVERIFIED, 0, 2, 0 },
 		{ "a frame pointer that leads to a return address of 0 gives an unverified stack",
 			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7020, 0 }, 0x7010, 0,
 			VERDICT_UNVERIFIED, 0, 2, 0 },
@@ -431,7 +433,10 @@ static void test_frame_pointers(struct tap *t)
 				  .ra = UNWIND_RA_CALL },
 				.caller = END,
 				.code = SNAPWALK_NO_TABLE },
-			{ 0x7010, 0x2800, 0x7020, 0x1800 }, 0, BIT(6), VERDICT_COMPLETE, 0, 3, 0 },
+			{ 0x7010, 0x2800, 0x7020, 0x1800 }, 0, BIT(6), VERDICT_UNVERIFIED, 0, 3, 0 },
+		{ "a walk that stops after a frame pointer is unverified, with the reason",
+			{ .rule = CALL, .code = SNAPWALK_NO_TABLE }, { 0x2800, 0, 0x7021, 0x2900 }, 0x7010, 0,
+			VERDICT_UNVERIFIED, REASON_NO_FRAME_POINTER, 3, 0 },
 		{ "a CFA by an unknown RBX is reported as a missing register",
 			{ .rule = { .cfa = UNWIND_CFA_REG, .reg = 3, .ra = UNWIND_RA_CALL } }, { 0 }, 0,
 			BIT(3), VERDICT_STOPPED, REASON_REGISTER, 1, 0 },
@@ -498,32 +503,6 @@ static void test_first_byte(struct tap *t)
 		"an end mark at a function's first byte is recognized, and its frame is exact");
 }
 
-static void test_calls(struct tap *t)
-{
-	/* the 8 bytes before a return address */
-	static const struct {
-		uint8_t bytes[8];
-		bool call;
-		const char *name;
-	} cases[] = { { { [3] = 0xe8, 1, 2, 3, 4 }, true, "call rel32" },
-		{ { [6] = 0xff, 0xd0 }, true, "call *%rax" },
-		{ { [5] = 0xff, 0x50, 8 }, true, "call *8(%rax)" },
-		{ { [4] = 0xff, 0x54, 0x24, 8 }, true, "call *8(%rsp)" },
-		{ { [2] = 0xff, 0x15, 1, 2, 3, 4 }, true, "call *x(%rip)" },
-		{ { [1] = 0xff, 0x94, 0x24, 1, 2, 3, 4 }, true, "call *x(%rsp)" },
-		{ { [6] = 0xff, 0xe0 }, false, "jmp *%rax" },
-		{ { [3] = 0xe9, 1, 2, 3, 4 }, false, "jmp rel32" },
-		{ { [3] = 0xff, 0xd0 }, false, "a call five bytes before" }, { { 0 }, false, "zeroes" } };
-
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		uint64_t word;
-
-		memcpy(&word, cases[i].bytes, sizeof(word));
-		tap_ok(t, unwindx86_after_call(word) == cases[i].call, "%s %s a call", cases[i].name,
-			cases[i].call ? "is" : "is not");
-	}
-}
-
 int main(void)
 {
 	struct tap t = { 0 };
@@ -533,7 +512,6 @@ int main(void)
 	test_codes(&t);
 	test_frame_pointers(&t);
 	test_first_byte(&t);
-	test_calls(&t);
 	for (size_t i = 0; i < n_modules; i++)
 		free(modules[i].bytes);
 	return tap_done(&t);

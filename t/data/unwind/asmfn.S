@@ -112,7 +112,7 @@ fn_frame_pointer:
 	ret
 	.size fn_frame_pointer, . - fn_frame_pointer
 
-/* neither: nobody can know the caller */
+/* neither: what is done before the frame is taken down could be anything */
 	.globl fn_neither
 	.type fn_neither, @function
 fn_neither:
@@ -120,6 +120,7 @@ fn_neither:
 	sub $64, %rsp
 	xor %ebp, %ebp
 	call *%rdi
+	nop
 	add $64, %rsp
 	pop %rbp
 	ret

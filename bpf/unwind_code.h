@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * unwind_code - what a few bytes of x86-64 code prove about the frame that
+ * executes them. Shared by BPF and user space.
+ *
+ * Eight bytes of code are a word, the first byte lowest. Source of the
+ * encodings: Intel's Software Developer's Manual, volume 2.
+ */
+#ifndef STACKTOOLS_UNWIND_CODE_H
+#define STACKTOOLS_UNWIND_CODE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+/* The words of code around an address. */
+struct unwind_code {
+	__u64 at; /* the address; 0 = none */
+	__u64 before, after; /* the eight bytes up to it, and those from it on; 0 = not readable */
+};
+
+#define CODE_BYTE(code, i) ((code) >> (8 * (i)) & 0xff)
+/* ff /OP with any addressing mode, I bytes from the beginning of a word */
+#define CODE_FF(code, i, op) (CODE_BYTE(code, i) == 0xff && (CODE_BYTE(code, (i) + 1) >> 3 & 7) == (op))
+#define CODE_FF_BEFORE(code, op)                                                                             \
+	(CODE_FF(code, 6, op) || CODE_FF(code, 5, op) || CODE_FF(code, 4, op) || CODE_FF(code, 2, op) ||     \
+		CODE_FF(code, 1, op))
+
+/* Does BEFORE end in a call: e8 with a 32-bit displacement, or ff /2 of 2, 3, 4, 6 or 7 bytes? */
+static inline bool code_after_call(__u64 before)
+{
+	return CODE_BYTE(before, 3) == 0xe8 || CODE_FF_BEFORE(before, 2);
+}
+
+/*
+ * Does BEFORE end in an indirect jump, ff /4? An interpreter may push the return
+ * address itself: HotSpot's dispatches a bytecode by a jump right before the
+ * code that its callees return to.
+ */
+static inline bool code_after_jump(__u64 before)
+{
+	return CODE_FF_BEFORE(before, 4);
+}
+
+static inline bool code_after_syscall(__u64 before)
+{
+	return before >> 48 == 0x050f;
+}
+
+#define CODE_LEAF_BYTES 4096 /* a function that makes a system call is not longer */
+
+/* Is BEFORE a direct call, returning to RA, of the function that PC is in? */
+static inline bool code_calls(__u64 before, __u64 ra, __u64 pc)
+{
+	return CODE_BYTE(before, 3) == 0xe8 &&
+	       pc - (ra + (__u64)(__s64)(__s32)(before >> 32)) < CODE_LEAF_BYTES;
+}
+
+/* Does a signal handler return to this code: mov $15, %rax (or %eax); syscall? */
+static inline bool code_is_sigreturn(__u64 code)
+{
+	return code == 0x0f0000000fc0c748 || (code & 0x00ffffffffffffff) == 0x00050f0000000fb8;
+}
+
+#define CODE_FRAME_BYTES (1 << 20) /* no frame is larger */
+
+/* How the code that is executed next leaves the frame. */
+enum code_return {
+	CODE_GOES_ON = 0, /* not within these bytes */
+	CODE_RETURNS = 1, /* the return address is SKIP bytes above SP */
+	CODE_POPS_FP = 2, /* the frame pointer is there, and the return address above it */
+	CODE_LEAVES = 3, /* both are where the frame pointer points to */
+};
+
+/*
+ * [add $SKIP, %rsp] [pop %rbp] ret, or leave; ret: nothing in between can be
+ * jumped over, so this is what the frame will do.
+ */
+static inline enum code_return code_return(__u64 code, __u32 *skip)
+{
+	bool pops;
+
+	*skip = 0;
+	if ((code & 0xffff) == 0xc3c9)
+		return CODE_LEAVES;
+	if ((code & 0xffffff) == 0xc48348) {
+		*skip = code >> 24 & 0xff;
+		if (*skip > 0x7f) /* it is signed */
+			return CODE_GOES_ON;
+		code >>= 32;
+	} else if ((code & 0xffffff) == 0xc48148) {
+		*skip = (__u32)(code >> 24);
+		if (*skip > CODE_FRAME_BYTES)
+			return CODE_GOES_ON;
+		code >>= 56;
+	}
+	pops = (code & 0xff) == 0x5d;
+	if (pops)
+		code >>= 8;
+	if ((code & 0xff) != 0xc3 && (code & 0xffff) != 0xc3f3)
+		return CODE_GOES_ON;
+	return pops ? CODE_POPS_FP : CODE_RETURNS;
+}
+
+#endif
