@@ -103,7 +103,7 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in cgroup v2 */
 };
 
-/* x86's part of a task. */
+/* x86's part of a task. The base is up to date for a thread that arch_prctl(2) or clone(2) set it for. */
 struct thread_struct {
 	unsigned long fsbase;
 };

@@ -26,7 +26,9 @@
 #include "offcpu_targets.bpf.h"
 #include "offcpu_waits.bpf.h"
 #include "unwind.bpf.h"
+#include "runtime.bpf.h"
 #include "offcpu_stacks.bpf.h"
+#include "python.bpf.h"
 #include "offcpu_snapshot.bpf.h"
 #include "offcpu_user.bpf.h"
 

@@ -13,6 +13,7 @@
 
 #include <linux/types.h>
 
+#include "runtime_abi.h"
 #include "unwind_abi.h"
 
 #define OFFCPU_DEPTH_MAX 512
@@ -22,8 +23,10 @@
  * itself: this many extra frames are taken, and user space removes them.
  */
 #define OFFCPU_OWN_FRAMES 12
+#define OFFCPU_SCRIPTS_MAX OFFCPU_DEPTH_MAX /* script frames of a stack, two words each */
 #define OFFCPU_FRAMES_MAX                                                                                    \
-	((OFFCPU_DEPTH_MAX + OFFCPU_OWN_FRAMES + 1 + 7) / 8 * 8) /* hashed eight at a time */
+	((OFFCPU_DEPTH_MAX + OFFCPU_OWN_FRAMES + 1 + 2 * OFFCPU_SCRIPTS_MAX + 7) / 8 *                       \
+		8) /* hashed eight at a time */
 #define OFFCPU_COMM_LEN 16
 #define OFFCPU_COMMS_MAX 16 /* for -c */
 
@@ -100,6 +103,7 @@ enum offcpu_event_type {
 	OFFCPU_EV_SNAPSHOT = 5,
 	OFFCPU_EV_FORK = 6, /* struct offcpu_ev_image */
 	OFFCPU_EV_MAPPING = 7, /* struct offcpu_ev_image: the process maps something */
+	OFFCPU_EV_CODE = 8, /* struct offcpu_ev_code */
 };
 
 /*
@@ -117,7 +121,9 @@ struct offcpu_ev_stack {
 	struct offcpu_stack_id id;
 	__u64 stop_pc; /* for VERDICT_STOPPED: where the walk stopped */
 	__u32 reason; /* enum cap_reason */
-	__u32 pad;
+	__u16 scripts; /* script frames after the native ones, two words each: runtime_abi.h */
+	__u8 runtime; /* number of the interpreter's file; 0 = none */
+	__u8 script_reason; /* enum script_reason */
 	__u64 frames[OFFCPU_FRAMES_MAX];
 };
 
@@ -204,6 +210,9 @@ struct offcpu_counters {
 	__u64 walked_late; /* waits that got their user stack after the unwind table had come */
 	__u64 snapshots; /* sent */
 	__u64 snapshots_ring, snapshots_limit; /* not taken: the ring buffer is filling; too many */
+	__u64 script_frames; /* of all stacks */
+	__u64 script_thread, script_memory, script_mismatch; /* stacks without them: enum script_reason */
+	__u64 script_ring; /* names of functions that could not be sent (sent again) */
 };
 
 /* Offsets of the fields in the record of a classic tracepoint, in bytes. */

@@ -28,6 +28,7 @@ struct {
 struct scratch {
 	struct offcpu_counters count;
 	struct unwind_walk walk;
+	struct script_walk script;
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
 #ifdef OFFCPU_RAW
@@ -77,15 +78,21 @@ static __always_inline struct unwind_walk *walk_of(bool remote)
 	return s ? &s->walk : NULL;
 }
 
-/* Return false if the stack could not be sent. */
-static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
+/* Words of frames[]: of native frames and of script frames. */
+static __always_inline __u32 stack_words(const struct offcpu_ev_stack *ev)
+{
+	return ev->len + 2 * ev->scripts;
+}
+
+/* Return false if the stack could not be sent. ONCE: do not send it again. */
+static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s, bool once)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP, bytes;
 	__u8 one = 1;
 
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
-	bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + ev->len * 8ULL;
+	bytes = __builtin_offsetof(struct offcpu_ev_stack, frames) + stack_words(ev) * 8ULL;
 	/* last and in a register: before Linux 6.2 the verifier derives no bounds from a check in memory */
 	barrier_var(bytes);
 	if (bytes > sizeof(*ev))
@@ -94,8 +101,9 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s)
 		s->count.ring_full++;
 		return false;
 	}
-	bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
-	return true;
+	if (once)
+		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
+	return once;
 }
 
 #define HASH_STEP 8 /* frames at once */
@@ -109,11 +117,14 @@ __noinline int hash_some(__u32 remote, __u32 at)
 	struct scratch *s = scratch_of(remote);
 	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
 	const __u64 *frames;
-	__u32 left;
+	__u32 left, words;
 
-	if (!s || at >= s->ev.len || at > OFFCPU_FRAMES_MAX - HASH_STEP)
+	if (!s || at > OFFCPU_FRAMES_MAX - HASH_STEP)
 		return false;
-	left = s->ev.len - at;
+	words = stack_words(&s->ev);
+	if (at >= words)
+		return false;
+	left = words - at;
 	a = s->ev.id.hi;
 	b = s->ev.id.lo;
 	barrier_var(at);
@@ -147,7 +158,8 @@ __noinline int hash_frames(__u32 remote)
 	ev = &s->ev;
 	a = hash_key[0] ^ ((__u64)ev->reason << 16 | (__u64)ev->kind << 8 | ev->verdict);
 	ev->id.hi = (a ^ ev->stop_pc) * ma;
-	ev->id.lo = hash_key[1] + ev->len;
+	ev->id.lo = hash_key[1] + ev->len + ((__u64)ev->scripts << 16 | (__u64)ev->runtime << 32 |
+						 (__u64)ev->script_reason << 40);
 	for (__u32 at = 0; at < OFFCPU_FRAMES_MAX; at += HASH_STEP)
 		if (!hash_some(remote, at))
 			break;
@@ -162,24 +174,35 @@ __noinline int hash_frames(__u32 remote)
 	return 0;
 }
 
-/*
- * Compute the ID of the frames, verdict and reason in the scratch event. Send
- * the stack if it was not sent yet.
- */
-static __always_inline struct offcpu_stack_id identify(
+/* Compute the ID of the frames, verdict and reason in the scratch event. True if it was not sent yet. */
+static __always_inline bool is_new(
 	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
 {
 	struct offcpu_ev_stack *ev = &s->ev;
 
 	ev->type = OFFCPU_EV_STACK;
-	ev->pad = 0;
 	hash_frames(s->walk.remote);
 	/* same stack as in the last wait of this thread: already sent, unless that failed */
 	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
-		return ev->id;
-	if (!bpf_map_lookup_elem(&seen, &ev->id))
-		w->unsent |= put(ev, s) ? 0 : 2;
-	return ev->id;
+		return false;
+	return !bpf_map_lookup_elem(&seen, &ev->id);
+}
+
+static __always_inline void no_scripts(struct offcpu_ev_stack *ev)
+{
+	ev->scripts = 0;
+	ev->runtime = 0;
+	ev->script_reason = 0;
+}
+
+/* Identify a stack without script frames. Send it if it was not sent yet. */
+static __always_inline struct offcpu_stack_id identify(
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
+{
+	no_scripts(&s->ev);
+	if (is_new(s, w, last))
+		w->unsent |= put(&s->ev, s, true) ? 0 : 2;
+	return s->ev.id;
 }
 
 /* Identify the stack that a helper left in the scratch event: BYTES of frames, or -errno. */

@@ -144,6 +144,7 @@ static __always_inline void walk_begin(struct unwind_walk *u, struct task_struct
 	u->fp_known = 1;
 	u->by_fp = 0;
 	u->serial = 0;
+	u->runtime = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
@@ -170,6 +171,8 @@ static __always_inline bool walk_maps(
 		u->maps_chunk = proc->chunk;
 		u->maps_at = proc->grain * UNWIND_GRAIN;
 		u->n_maps = proc->maps;
+		u->runtime = proc->runtime;
+		u->runtime_bias = proc->runtime_bias;
 		if (proc->exec_id == key->exec_id && proc->start_boot_ns == key->start_boot_ns)
 			return true;
 	}
@@ -202,10 +205,20 @@ static __always_inline bool lacks_tables(const struct scratch *s)
 	       (s->ev.reason == REASON_NOT_READY || s->ev.reason == REASON_NO_MAPPING);
 }
 
-/* Turn the result of the walk into the scratch event. */
-static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct offcpu_wait *w,
-	const struct offcpu_stack_id *last, struct task_struct *task)
+/* What a thread's own descriptor is found by: its fs base. 0: not known on this kernel. */
+static __always_inline __u64 thread_pointer(struct task_struct *task)
 {
+	return bpf_core_field_exists(task->thread.fsbase) ? task_get(task, thread.fsbase) : 0;
+}
+
+/*
+ * Turn the result of the walk of TASK, the thread of KEY, into the scratch
+ * event, and send it if it is new. OTHER: the same task if it is not running.
+ */
+static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct offcpu_wait *w,
+	const struct offcpu_key *key, struct task_struct *task, struct task_struct *other)
+{
+	const struct offcpu_stack_id *last = &key->user;
 	struct unwind_walk *u = &s->walk;
 
 	if (u->verdict == VERDICT_STOPPED && at_entry(u, task))
@@ -224,7 +237,13 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	s->ev.reason = u->reason;
 	s->ev.stop_pc = u->reason && u->reason != REASON_DEPTH ? u->pc : 0;
 	s->ev.len = u->len;
-	return identify(s, w, last);
+	if (!scripts || !u->runtime)
+		return identify(s, w, last);
+	no_scripts(&s->ev);
+	find_scripts(other, s, key, thread_pointer(task));
+	if (is_new(s, w, last))
+		w->unsent |= put(&s->ev, s, name_scripts(other, s)) ? 0 : 2;
+	return s->ev.id;
 }
 
 /* One frame of the walk; false if it has ended, or needs memory. */
@@ -292,7 +311,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	walk_begin(&s->walk, task, regs, regs_address, now);
 	if (walk_maps(&s->walk, w, key))
 		walk_own(s);
-	id = walk_end(s, w, &key->user, task);
+	id = walk_end(s, w, key, task, NULL);
 	w->pending = lacks_tables(s);
 	return snapshots && w->pending ? snapshot(task, s, w, key, regs, now, id) : id;
 }
@@ -394,7 +413,7 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);
 	else if (walk_maps(&s->walk, w, key))
 		bpf_loop(2 * OFFCPU_DEPTH_MAX, other_step, &o, 0); /* a frame may need memory first */
-	return walk_end(s, w, &key->user, task);
+	return walk_end(s, w, key, task, task);
 }
 
 #endif

@@ -188,13 +188,14 @@ struct unwind_proc {
 	__u16 grain;
 	__u16 maps;
 	__u32 mapping; /* BPF has reported that the process maps something, since this was last cleared */
-	__u32 pad;
+	__u32 runtime; /* number of the interpreter's file that the process maps; 0 = none */
+	__u64 runtime_bias; /* what to add to the addresses of that file */
 };
 
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_seg) == 8, "unwind_seg");
 _Static_assert(sizeof(struct unwind_map) == 32, "unwind_map");
-_Static_assert(sizeof(struct unwind_proc) == 32, "unwind_proc");
+_Static_assert(sizeof(struct unwind_proc) == 40, "unwind_proc");
 _Static_assert(UNWIND_SEG_BYTES(UNWIND_ROWS_MAX) <= UNWIND_CHUNK_BYTES, "a segment fits a chunk");
 
 #endif

@@ -52,6 +52,9 @@ struct unwind_walk {
 	__u64 tls; /* the thread's TLS base; 0 = not known */
 	__u32 serial; /* of the mappings */
 	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
+	__u32 runtime; /* see struct unwind_proc */
+	__u32 pad2;
+	__u64 runtime_bias;
 	__u64 tag; /* known_tag(), for the cache of known rules */
 	__u64 missed; /* the next word that known_steps() needs, if it is not in the window; else 0 */
 	__u64 window_at, window_starts; /* address; number of bytes where a word may begin, 0 = empty */

@@ -95,6 +95,10 @@ static const struct cli_option options[] = {
 		"the "
 		"kernel allows it, else fp",
 		CLI_WORD(struct recargs, unwind, unwinds) },
+	{ 0, "runtimes", "LIST",
+		"functions of the programs of these interpreters: auto (default: all that are known), none, "
+		"python",
+		CLI_TEXT(struct recargs, rec.runtimes) },
 	{ 0, "unwind-memory", "SIZE",
 		"of tables in the kernel at most (16M, 1G; default a sixteenth of the memory, up to 512M)",
 		CLI_SIZE(struct recargs, rec.unwind_bytes), .min = UNWIND_BYTES_MIN,

@@ -10,7 +10,7 @@ const char *cap_record_type_name(unsigned int type)
 {
 	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files",
 		"processes", "threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters",
-		"flush", "trailer", "JIT code", "names", "strings" };
+		"flush", "trailer", "JIT code", "names", "strings", "script frames" };
 
 	return type < CAPTURE_RECORD_TYPES ? names[type] : names[0];
 }
@@ -315,12 +315,19 @@ void cap_record_put_stack(struct buf *b, const struct cap_stack *s)
 		buf_sleb(b, (int64_t)(s->frames[i] - before));
 		before = s->frames[i];
 	}
-	/* the last field: omitted if there are none, and in all stacks before 1.1 */
-	if (!s->n_exact)
+	/* the last fields: omitted if there are none, and in all stacks before 1.1 and 1.3 */
+	if (!s->n_exact && !s->n_scripts)
 		return;
 	buf_uleb(b, s->n_exact);
 	for (uint32_t i = 0; i < s->n_exact; i++)
 		buf_uleb(b, s->exact[i] - (i ? s->exact[i - 1] : 0));
+	if (!s->n_scripts)
+		return;
+	buf_uleb(b, s->n_scripts);
+	for (uint32_t i = 0; i < s->n_scripts; i++) {
+		buf_uleb(b, s->scripts[i].at - (i ? s->scripts[i - 1].at : 0));
+		buf_uleb(b, s->scripts[i].frame);
+	}
 }
 
 bool cap_record_get_stack(struct rd *r, struct cap_stack *s)
@@ -332,9 +339,10 @@ bool cap_record_get_stack(struct rd *r, struct cap_stack *s)
 	s->error = get_s32(r);
 	s->stop_pc = get_uleb(r);
 	s->len = get_u32(r);
-	s->n_exact = 0;
+	s->n_exact = s->n_scripts = 0;
 	s->frames = NULL;
 	s->exact = NULL;
+	s->scripts = NULL;
 	return !r->bad && s->len <= rd_left(r); /* a frame takes at least one byte */
 }
 
@@ -368,6 +376,48 @@ bool cap_record_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack 
 		exact[i] = (uint32_t)at;
 	}
 	return true;
+}
+
+bool cap_record_get_n_scripts(struct rd *r, struct cap_stack *s)
+{
+	s->n_scripts = rd_left(r) ? get_u32(r) : 0;
+	/* each takes at least two bytes, and follows a native frame */
+	return !r->bad && (!s->n_scripts || (s->len && s->n_scripts <= rd_left(r) / 2));
+}
+
+bool cap_record_get_scripts(struct rd *r, struct cap_script_at *scripts, const struct cap_stack *s)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < s->n_scripts; i++) {
+		at += get_u32(r);
+		scripts[i].frame = get_u32(r);
+		if (r->bad || at >= s->len)
+			return false;
+		scripts[i].at = (uint32_t)at;
+	}
+	return true;
+}
+
+void cap_record_put_script(struct buf *b, const struct cap_script *s)
+{
+	buf_uleb(b, s->id);
+	put_str(b, s->runtime);
+	put_str(b, s->function);
+	put_str(b, s->file);
+	buf_uleb(b, s->line);
+	buf_uleb(b, s->first_line);
+}
+
+bool cap_record_get_script(struct rd *r, struct cap_script *s)
+{
+	s->id = get_u32(r);
+	s->runtime = get_str(r);
+	s->function = get_str(r);
+	s->file = get_str(r);
+	s->line = get_u32(r);
+	s->first_line = get_u32(r);
+	return !r->bad;
 }
 
 void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state)
@@ -441,7 +491,7 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 }
 
 #define CAPTURE_BLOCK_MINOR                                                                                  \
-	3 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr */
+	3 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 

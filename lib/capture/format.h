@@ -36,6 +36,7 @@ enum cap_record_type {
 	CAPTURE_RECORD_JIT = 14, /* this and the next two: cap_code_names_*() */
 	CAPTURE_RECORD_NAME = 15,
 	CAPTURE_RECORD_STRING = 16,
+	CAPTURE_RECORD_SCRIPT = 17,
 	CAPTURE_RECORD_TYPES /* one more than the last */
 };
 
@@ -61,6 +62,7 @@ void cap_record_put_thread(struct buf *b, const struct cap_thread *t);
 void cap_record_put_map(struct buf *b, const struct cap_map *m);
 void cap_record_put_image(struct buf *b, const struct cap_image *i);
 void cap_record_put_ksym(struct buf *b, const struct cap_ksym *s);
+void cap_record_put_script(struct buf *b, const struct cap_script *s);
 void cap_record_put_stack(struct buf *b, const struct cap_stack *s);
 void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state);
 void cap_record_put_counter(struct buf *b, const struct cap_counter *c);
@@ -74,7 +76,7 @@ bool cap_record_next(struct rd *r, struct rd *record);
  * False if the record is malformed. cap_record_get_stack() stops before the
  * frames: read them with cap_record_get_frames(), which needs room for s->len of
  * them. Then cap_record_get_n_exact() sets s->n_exact, the number of indexes that
- * cap_record_get_exact() needs room for.
+ * cap_record_get_exact() needs room for; and likewise cap_record_get_n_scripts().
  */
 bool cap_record_get_host(struct rd *r, struct cap_host *h);
 bool cap_record_get_option(struct rd *r, struct cap_option *o);
@@ -88,6 +90,9 @@ bool cap_record_get_stack(struct rd *r, struct cap_stack *s);
 bool cap_record_get_frames(struct rd *r, uint64_t *frames, size_t n);
 bool cap_record_get_n_exact(struct rd *r, struct cap_stack *s);
 bool cap_record_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack *s);
+bool cap_record_get_n_scripts(struct rd *r, struct cap_stack *s);
+bool cap_record_get_scripts(struct rd *r, struct cap_script_at *scripts, const struct cap_stack *s);
+bool cap_record_get_script(struct rd *r, struct cap_script *s);
 bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record_state *state);
 bool cap_record_get_counter(struct rd *r, struct cap_counter *c);
 bool cap_record_get_flush(struct rd *r, struct cap_flush *f);

@@ -315,8 +315,8 @@ static void cap_damage_describe(
 
 /* Elements of each array; in `room`, allocated elements. */
 struct cap_store_counts {
-	size_t options, procs, threads, files, maps, images, ksyms, stacks, kinds, samples, counters, frames,
-		exact, pending;
+	size_t options, procs, threads, files, maps, images, ksyms, scripts, stacks, kinds, samples, counters,
+		frames, exact, places, pending;
 };
 
 struct cap_store {
@@ -329,12 +329,14 @@ struct cap_store {
 	struct cap_map *maps;
 	struct cap_image *images;
 	struct cap_ksym *ksyms;
+	struct cap_script *scripts;
 	struct cap_stack *stacks;
 	struct cap_sample *samples;
 	struct cap_counter *counters;
 	uint8_t *kinds; /* of each stack; an array of its own, so that every sample's check hits a cache */
 	uint64_t *frames; /* of all stacks in order */
 	uint32_t *exact; /* likewise: indexes of exact frames */
+	struct cap_script_at *places; /* likewise: script frames */
 	struct cap_code_names names;
 	struct cap_trailer trailer;
 	uint64_t last_flush_ns;
@@ -430,6 +432,27 @@ static const char *take_ksym(struct cap_store *s, struct rd *r)
 	return cap_record_get_ksym(r, &s->ksyms[s->n.ksyms++]) ? NULL : malformed;
 }
 
+static const char *take_script(struct cap_store *s, struct rd *r)
+{
+	if (!ROOM(s, scripts, s->n.scripts + 1))
+		return no_memory;
+	if (!cap_record_get_script(r, &s->scripts[s->n.scripts]))
+		return malformed;
+	s->n.scripts++;
+	return s->scripts[s->n.scripts - 1].id == s->n.scripts - 1 ? NULL : "a script frame id out of order";
+}
+
+static const char *take_places(
+	struct cap_store *s, struct rd *r, const struct cap_stack *k, struct cap_script_at *places)
+{
+	if (!cap_record_get_scripts(r, places, k))
+		return malformed;
+	for (uint32_t i = 0; i < k->n_scripts; i++)
+		if (places[i].frame >= s->n.scripts)
+			return "a stack with a script frame that is not there";
+	return NULL;
+}
+
 static const char *take_stack(struct cap_store *s, struct rd *r)
 {
 	struct cap_stack *k;
@@ -452,7 +475,13 @@ static const char *take_stack(struct cap_store *s, struct rd *r)
 	if (!ROOM(s, exact, s->n.exact + k->n_exact))
 		return no_memory;
 	s->n.exact += k->n_exact;
-	return cap_record_get_exact(r, s->exact + s->n.exact - k->n_exact, k) ? NULL : malformed;
+	if (!cap_record_get_exact(r, s->exact + s->n.exact - k->n_exact, k) ||
+		!cap_record_get_n_scripts(r, k))
+		return malformed;
+	if (!ROOM(s, places, s->n.places + k->n_scripts))
+		return no_memory;
+	s->n.places += k->n_scripts;
+	return take_places(s, r, k, s->places + s->n.places - k->n_scripts);
 }
 
 static bool is_stack(const struct cap_store *s, uint32_t id, enum cap_stack_kind kind)
@@ -524,6 +553,8 @@ static const char *take_record(
 		return take_image(s, r);
 	case CAPTURE_RECORD_KSYM:
 		return take_ksym(s, r);
+	case CAPTURE_RECORD_SCRIPT:
+		return take_script(s, r);
 	case CAPTURE_RECORD_STACK:
 		return take_stack(s, r);
 	case CAPTURE_RECORD_SAMPLE:
@@ -697,12 +728,14 @@ static int ksym_cmp(const void *a, const void *b)
 
 static void point_stacks(struct cap_store *s)
 {
-	size_t frame = 0, exact = 0;
+	size_t frame = 0, exact = 0, place = 0;
 
 	for (size_t i = 0; i < s->n.stacks; i++) {
 		s->stacks[i].frames = s->frames ? s->frames + frame : NULL;
 		s->stacks[i].exact = s->exact ? s->exact + exact : NULL;
+		s->stacks[i].scripts = s->places ? s->places + place : NULL;
 		frame += s->stacks[i].len;
+		place += s->stacks[i].n_scripts;
 		exact += s->stacks[i].n_exact;
 	}
 }
@@ -742,6 +775,8 @@ static void cap_store_free(struct cap_store *s)
 	free(s->maps);
 	free(s->images);
 	free(s->ksyms);
+	free(s->scripts);
+	free(s->places);
 	free(s->stacks);
 	free(s->kinds);
 	free(s->samples);
@@ -845,6 +880,7 @@ static void show(struct load *l)
 	c->maps = s->maps, c->n_maps = s->n.maps;
 	c->images = s->images, c->n_images = s->n.images;
 	c->ksyms = s->ksyms, c->n_ksyms = s->n.ksyms;
+	c->scripts = s->scripts, c->n_scripts = s->n.scripts;
 	c->stacks = s->stacks, c->n_stacks = s->n.stacks;
 	c->samples = s->samples, c->n_samples = s->n.samples;
 	c->counters = s->counters, c->n_counters = s->n.counters;

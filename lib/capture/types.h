@@ -217,6 +217,25 @@ enum cap_reason {
 #define CAPTURE_SYNTHETIC_MODULE "procfs"
 
 /*
+ * A place in a function of a program that an interpreter executes. Empty
+ * function: its name could not be read.
+ */
+struct cap_script {
+	uint32_t id;
+	const char *runtime; /* "python" */
+	const char *function; /* UTF-8, as the runtime names it */
+	const char *file; /* source, "" = not known */
+	uint32_t line; /* 0 = not known */
+	uint32_t first_line; /* of the function, 0 = not known */
+};
+
+/* A script frame of a stack: the interpreter's native frame AT, its caller in the list, executed it. */
+struct cap_script_at {
+	uint32_t at; /* index of a native frame */
+	uint32_t frame; /* cap_script id */
+};
+
+/*
  * A distinct call stack, leaf first. In a user stack, frames[0] is the exact PC.
  * The others are return addresses, except a frame that a signal interrupted and
  * the trampoline that its handler returns to. A kernel stack has only return
@@ -232,6 +251,12 @@ struct cap_stack {
 	uint32_t len, n_exact;
 	const uint64_t *frames;
 	const uint32_t *exact; /* indexes of other frames that are exact PCs, ascending, without 0 */
+	/*
+	 * Script frames, leaf first: `at` never descends. Those with the same `at` are callers of each
+	 * other; they follow frames[at] and come before frames[at + 1].
+	 */
+	uint32_t n_scripts;
+	const struct cap_script_at *scripts;
 };
 
 enum cap_sample_flags {

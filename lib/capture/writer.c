@@ -228,7 +228,7 @@ struct cap_writer {
 	char message[256]; /* about a record that no reader would accept */
 	uint64_t bytes;
 	uint32_t seq;
-	struct ids procs, files, stacks;
+	struct ids procs, files, scripts, stacks;
 	struct intern strings; /* those that were written; the id is that of the record */
 	struct cap_record_state state;
 	struct buf scratch; /* one record, until its length is known */
@@ -239,7 +239,7 @@ struct cap_writer {
 /* The order of the blocks in a flush: references must point backwards. */
 static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE,
 	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
-	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_STACK, CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_STRING,
+	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK, CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_STRING,
 	CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH,
 	CAPTURE_RECORD_TRAILER };
 
@@ -373,8 +373,27 @@ static bool exact_fine(const struct cap_stack *s)
 	return true;
 }
 
+void cap_writer_script(struct cap_writer *w, const struct cap_script *s)
+{
+	next_id(w, &w->scripts, s->id, "script frame ids are not 0, 1, 2 ...");
+	cap_record_put_script(begin_record(w), s);
+	end_record(w, CAPTURE_RECORD_SCRIPT);
+}
+
+static bool scripts_fine(struct cap_writer *w, const struct cap_stack *s)
+{
+	for (uint32_t i = 0; i < s->n_scripts; i++) {
+		refer(&w->scripts, s->scripts[i].frame);
+		if (s->scripts[i].at >= s->len || (i && s->scripts[i].at < s->scripts[i - 1].at))
+			return false;
+	}
+	return true;
+}
+
 void cap_writer_stack(struct cap_writer *w, const struct cap_stack *s)
 {
+	if (!scripts_fine(w, s))
+		refuse(w, "script frames are not in the order of the native frames");
 	if (!exact_fine(s))
 		refuse(w, "the numbers of exact frames are not 1, 2 ... in ascending order");
 	next_id(w, &w->stacks, s->id, "stack ids are not 0, 1, 2 ...");

@@ -374,6 +374,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->cgroup_id = opts->cgroup_id;
 	ro->by_table = opts->tables != NULL;
 	ro->snapshots = opts->tables != NULL;
+	ro->scripts = opts->scripts && opts->tables && !opts->raw;
 	ro->report_forks = opts->no_events;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
@@ -433,6 +434,8 @@ static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, in
 		rc = bpf_map__reuse_fd(skel->maps.unwind_used, t->used);
 	if (!rc)
 		rc = bpf_map__reuse_fd(skel->maps.unwind_procs, t->procs);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.runtimes, t->runtimes);
 	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
 }
 
@@ -913,6 +916,8 @@ static int on_event(void *ctx, void *data, size_t len)
 	else if ((type == OFFCPU_EV_IMAGE || type == OFFCPU_EV_FORK || type == OFFCPU_EV_MAPPING) &&
 		 o->sink->image)
 		o->sink->image(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_CODE && o->sink->code)
+		o->sink->code(o->sink->ctx, data, len);
 	else if (type == OFFCPU_EV_SNAPSHOT && o->sink->snapshot)
 		o->sink->snapshot(o->sink->ctx, data);
 	return 0;

@@ -123,6 +123,7 @@ struct offcpu_sink {
 	void (*stack)(void *ctx, const struct offcpu_ev_stack *ev);
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev);
 	void (*image)(void *ctx, const struct offcpu_ev_image *ev);
+	void (*code)(void *ctx, const struct offcpu_ev_code *ev, size_t len);
 	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* only `bytes` bytes of `stack` */
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
 };

@@ -12,6 +12,7 @@
 #include "record/late_stacks.h"
 #include "record/names.h"
 #include "record/processes.h"
+#include "record/runtimes.h"
 #include "record/stacks.h"
 #include "record/unwinder.h"
 #include "system/broker.h"
@@ -26,6 +27,7 @@ struct recorder_stats {
 	struct stack_table_stats stacks;
 	bool by_table; /* user stacks are walked by unwind tables */
 	struct unwinder_stats unwind;
+	struct runtimes_stats runtimes;
 	struct late_stacks_stats snaps;
 	struct jit_store_stats jit;
 	bool by_name; /* names of user frames are stored */

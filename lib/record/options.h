@@ -59,6 +59,7 @@ struct offcpu_opts {
 	uint64_t cgroup_id; /* as from name_to_handle_at(2) */
 	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
+	bool scripts; /* with tables: find the functions of interpreters' programs; not in mode raw */
 	int verifier_log; /* above 0: descriptor to append the verifier's log of a refused program to */
 	struct worker *broker; /* creates maps when this process no longer may; NULL = none */
 	bool no_events; /* there are no procevents: BPF reports forks and execs */
@@ -80,6 +81,7 @@ struct recorder_opts {
 	const char *container; /* --container: the id; NULL = none */
 	const struct cgroup *in; /* that cgroup, opened: record nothing else; NULL = none */
 	enum recorder_unwind unwind;
+	const char *runtimes; /* --runtimes: "auto", "none" or names; NULL = auto */
 	uint64_t unwind_bytes; /* memory for unwind tables; 0 = see record/unwind_tables.h */
 	const uint32_t *pids, *tids; /* targets */
 	size_t n_pids, n_tids;

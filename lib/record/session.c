@@ -9,6 +9,7 @@
 #include "record/names.h"
 #include "record/output.h"
 #include "record/processes.h"
+#include "record/runtimes.h"
 #include "record/stacks.h"
 #include "record/unwinder.h"
 #include "symbols/kallsyms.h"
@@ -38,6 +39,7 @@
 
 struct session_parts {
 	struct offcpu *bpf;
+	struct runtimes *runtimes; /* the interpreters that processes run; NULL = not wanted, or not possible */
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
 	struct procevents *events; /* NULL = not permitted: BPF and /proc are used instead */
 	struct process_table *procs;
@@ -287,10 +289,15 @@ static int open_unwinder(struct session_parts *p, const struct recorder_opts *o,
 		.raw = o->bpf.raw,
 		.broker = p->broker };
 	struct err why;
-	int rc;
+	int rc = 0;
 
 	if (o->bpf.no_user_stacks || o->unwind == RECORDER_UNWIND_FP)
 		return 0;
+	if (!o->bpf.raw && !(o->runtimes && strcmp(o->runtimes, "none") == 0))
+		rc = runtimes_new(o->runtimes, &p->runtimes, e);
+	if (rc)
+		return rc;
+	opts.runtimes = p->runtimes;
 	rc = unwinder_open(&opts, &p->unwinder, &why);
 	if (rc && o->unwind == RECORDER_UNWIND_DWARF) {
 		if (e)
@@ -324,8 +331,17 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 	if (p->unwinder) {
 		unwinder_fds(p->unwinder, &tables);
 		opts.tables = &tables;
+		opts.scripts = p->runtimes != NULL;
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
+	if (rc && rc != -EPERM && opts.scripts) {
+		struct err scripts = why;
+
+		opts.scripts = false;
+		rc = offcpu_load(&opts, &p->bpf, &why);
+		if (!rc)
+			session_parts_degrade(p, "functions of interpreters' programs are not shown", &scripts);
+	}
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
 		session_parts_degrade(p, "user stacks by frame pointer", &why);
 		opts.tables = NULL;
@@ -369,6 +385,8 @@ static int open_tables(struct session_parts *p, const struct recorder_opts *o, s
 	struct err why;
 	int rc = stack_table_new(o->bpf.depth, &p->stacks, e);
 
+	if (!rc)
+		stack_table_runtimes(p->stacks, p->runtimes);
 	if (!rc && o->mask_kernel)
 		rc = stack_table_mask(p->stacks, e);
 	if (!rc)
@@ -480,6 +498,7 @@ static void session_parts_close(struct session_parts *p)
 {
 	offcpu_close(p->bpf);
 	unwinder_close(p->unwinder);
+	runtimes_free(p->runtimes);
 	procevents_close(p->events);
 	process_table_free(p->procs);
 	stack_table_free(p->stacks);
@@ -544,6 +563,13 @@ static void take_stack(void *ctx, const struct offcpu_ev_stack *ev)
 	struct recorder *r = ctx;
 
 	stack_table_add(r->p.stacks, ev);
+}
+
+static void take_code(void *ctx, const struct offcpu_ev_code *ev, size_t len)
+{
+	struct recorder *r = ctx;
+
+	runtimes_code(r->p.runtimes, ev, len);
 }
 
 static void take_thread(void *ctx, const struct offcpu_ev_thread *ev)
@@ -642,6 +668,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		.stack = take_stack,
 		.thread = take_thread,
 		.image = take_image,
+		.code = take_code,
 		.snapshot = take_snapshot,
 		.sample = take_sample };
 	/* before session_parts_open(), which creates the file as its last step */
@@ -1039,6 +1066,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	process_table_stats(r->p.procs, &ret->procs);
 	stack_table_stats(r->p.stacks, &ret->stacks);
 	ret->by_table = r->p.unwinder != NULL;
+	runtimes_stats(r->p.runtimes, &ret->runtimes);
 	if (r->p.unwinder)
 		unwinder_stats(r->p.unwinder, &ret->unwind);
 	if (r->snaps)

@@ -101,8 +101,10 @@ struct stack {
 	uint8_t kind, verdict, reason;
 	int32_t error;
 	uint32_t len, n_exact;
+	uint16_t n_scripts;
+	uint8_t runtime; /* number of the interpreter's file, if there are script frames */
 	uint64_t stop_pc;
-	uint64_t *frames; /* `len` frames, followed by the indexes of the exact ones */
+	uint64_t *frames; /* `len` frames, `n_scripts` pairs of words, the indexes of the exact frames */
 };
 
 struct stack_table {
@@ -117,6 +119,9 @@ struct stack_table {
 	struct kernel_mask *mask; /* NULL = kernel addresses are written as they are */
 	bool wants_symbols;
 	bool marked;
+	struct runtimes *runtimes; /* the caller's; NULL = none */
+	struct cap_script_at *places; /* scratch: those of the stack that is being written */
+	size_t max_places;
 	uint32_t depth; /* maximum number of frames of a stack */
 	uint32_t emitted;
 	uint64_t keep_bytes; /* bytes left for frames of written stacks */
@@ -144,6 +149,7 @@ void stack_table_free(struct stack_table *t)
 	idmap_free(&t->symbols);
 	idmap_free(&t->addresses);
 	kernel_mask_free(t->mask);
+	free(t->places);
 	free(t);
 }
 
@@ -155,6 +161,11 @@ int stack_table_mask(struct stack_table *t, struct err *e)
 void stack_table_marked(struct stack_table *t)
 {
 	t->marked = true;
+}
+
+void stack_table_runtimes(struct stack_table *t, struct runtimes *r)
+{
+	t->runtimes = r;
 }
 
 void stack_table_symbols(struct stack_table *t, const struct kallsyms *ks)
@@ -189,7 +200,18 @@ static struct stack *slot(
 
 static uint32_t *exact_of(const struct stack *s)
 {
-	return (uint32_t *)(void *)(s->frames + s->len);
+	return (uint32_t *)(void *)(s->frames + s->len + 2 * s->n_scripts);
+}
+
+static size_t frames_bytes(const struct stack *s)
+{
+	return (s->len + 2u * s->n_scripts) * sizeof(*s->frames) + s->n_exact * sizeof(uint32_t);
+}
+
+/* The words of script frame I. */
+static const uint64_t *script_of(const struct stack *s, uint32_t i)
+{
+	return s->frames + s->len + (size_t)2 * i;
 }
 
 /* Is frame I of EV marked as an exact PC? The first frame needs no mark. */
@@ -198,7 +220,7 @@ static bool is_marked(const struct stack_table *t, const struct offcpu_ev_stack 
 	return t->marked && ev->kind == CAPTURE_STACK_USER && i && (ev->frames[i] & OFFCPU_EXACT);
 }
 
-/* Copy the first LEN frames of EV to S, without the marks. False if out of memory. */
+/* Copy the first LEN frames of EV to S, without the marks, and its script frames. False if out of memory. */
 static bool copy_frames(
 	const struct stack_table *t, struct stack *s, const struct offcpu_ev_stack *ev, uint32_t len)
 {
@@ -206,12 +228,17 @@ static bool copy_frames(
 
 	for (uint32_t i = 0; i < len; i++)
 		n += is_marked(t, ev, i);
-	s->frames = malloc(len * sizeof(*s->frames) + n * sizeof(*exact_of(s)));
-	if (!s->frames)
-		return false;
 	s->len = len;
 	s->n_exact = n;
+	s->n_scripts = t->runtimes && ev->len + 2u * ev->scripts <= OFFCPU_FRAMES_MAX ? ev->scripts : 0;
+	s->runtime = ev->runtime;
+	s->frames = malloc(frames_bytes(s));
+	if (!s->frames) {
+		s->len = s->n_exact = s->n_scripts = 0;
+		return false;
+	}
 	memcpy(s->frames, ev->frames, len * sizeof(*s->frames));
+	memcpy(s->frames + len, ev->frames + ev->len, (size_t)2 * s->n_scripts * sizeof(*s->frames));
 	n = 0;
 	for (uint32_t i = 0; n < s->n_exact; i++) {
 		if (!is_marked(t, ev, i))
@@ -299,19 +326,53 @@ static void mask_frames(const struct stack_table *t, uint64_t *frames, uint32_t 
 		frames[i] = shown(t, find_symbol(t, frames[i], &sym) ? &sym : NULL, frames[i]);
 }
 
+/* How many native and script frames are among the first DEPTH of S, in the order of calls. */
+static void cut(const struct stack *s, uint32_t depth, uint32_t *natives, uint32_t *scripts)
+{
+	uint32_t i = 0, k = 0;
+
+	while (i < s->len && i + k < depth) {
+		i++;
+		while (k < s->n_scripts && i + k < depth && SCRIPT_AT(script_of(s, k)[0]) == i - 1)
+			k++;
+	}
+	*natives = i;
+	*scripts = k;
+}
+
+/* Write the script frames of S and refer to them in OUT. */
+static void emit_scripts(struct stack_table *t, const struct stack *s, uint32_t n, struct cap_stack *out,
+	struct cap_writer *w)
+{
+	if (!n || base_grow(&t->places, &t->max_places, n, sizeof(*t->places)) != 0)
+		return;
+	out->scripts = t->places;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t *words = script_of(s, i);
+		uint32_t at = SCRIPT_AT(words[0]), before = i ? t->places[i - 1].at : 0;
+
+		t->places[i].at = MAX(MIN(at, out->len - 1), before);
+		t->places[i].frame = runtimes_frame(t->runtimes, s->runtime, words[0], words[1], w);
+		if (t->places[i].frame == CAPTURE_NONE)
+			return;
+		out->n_scripts = i + 1;
+	}
+}
+
 static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack *out, struct cap_writer *w)
 {
-	uint32_t skip = s->kind == CAPTURE_STACK_KERNEL ? own_frames(t, s) : 0;
+	uint32_t skip = s->kind == CAPTURE_STACK_KERNEL ? own_frames(t, s) : 0, scripts = s->n_scripts;
 
 	out->len = s->len - skip;
 	out->frames = s->frames + skip;
 	/* kernel stacks have no exact frames, so the indexes need no shift */
 	out->n_exact = s->n_exact;
 	out->exact = exact_of(s);
-	if (out->len > t->depth) {
-		out->len = t->depth;
+	if (out->len + s->n_scripts > t->depth) {
+		cut(s, t->depth, &out->len, &scripts);
 		capture_truncate(out);
 	}
+	emit_scripts(t, s, scripts, out, w);
 	while (out->n_exact && out->exact[out->n_exact - 1] >= out->len)
 		out->n_exact--;
 	if (s->kind != CAPTURE_STACK_KERNEL)
@@ -324,7 +385,7 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 /* Call it after S was written: free its frames, or keep them if there is room. */
 static void drop_frames(struct stack_table *t, struct stack *s)
 {
-	uint64_t bytes = s->len * sizeof(*s->frames) + s->n_exact * sizeof(*exact_of(s));
+	uint64_t bytes = frames_bytes(s);
 
 	if (s->kind == CAPTURE_STACK_USER && bytes <= t->keep_bytes) {
 		t->keep_bytes -= bytes;

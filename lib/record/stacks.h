@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "capture/writer.h"
 #include "offcpu_abi.h"
+#include "record/runtimes.h"
 #include "symbols/kallsyms.h"
 
 /*
@@ -48,6 +49,9 @@ void stack_table_free(struct stack_table *t); /* NULL is fine */
  * NULL if they cannot be read: kernel stacks then keep the tracer's own frames.
  */
 void stack_table_symbols(struct stack_table *t, const struct kallsyms *ks);
+
+/* Script frames of stacks are named by R, which must outlive T. Without, they are dropped. */
+void stack_table_runtimes(struct stack_table *t, struct runtimes *r);
 
 /*
  * User stacks are walked by unwind tables: OFFCPU_EXACT in a frame is a mark,

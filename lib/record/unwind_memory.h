@@ -19,6 +19,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "system/broker.h"
+#include "runtime_abi.h"
 #include "unwind/table.h"
 #include "unwind_abi.h"
 
@@ -150,7 +151,7 @@ struct unwindspace_opts {
 
 /* The descriptors of the maps, for bpf_map__reuse_fd(). */
 struct unwindspace_fds {
-	int chunks, segs, rules, used, procs;
+	int chunks, segs, rules, used, procs, runtimes;
 };
 
 int unwindspace_open(const struct unwindspace_opts *opts, struct unwindspace **ret, struct err *e);
@@ -204,6 +205,10 @@ int unwindspace_commit(struct unwindspace *s, struct err *e);
  * if there is no room for another process.
  */
 int unwindspace_proc_set(struct unwindspace *s, uint32_t tgid, const struct unwind_proc *p, struct err *e);
+
+/* Show BPF the interpreter's file F as NUMBER, before a process refers to it. */
+int unwindspace_runtime_set(
+	struct unwindspace *s, uint32_t number, const struct runtime_file *f, struct err *e);
 
 /* Get the mappings that BPF has for TGID; BPF may have set them itself at a fork. False if there are none. */
 bool unwindspace_proc_get(const struct unwindspace *s, uint32_t tgid, struct unwind_proc *ret);

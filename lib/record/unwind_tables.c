@@ -43,6 +43,7 @@ struct tabfile {
 	uint16_t segs;
 	uint8_t n_loads;
 	uint64_t vaddr; /* of the first segment */
+	uint32_t runtime; /* number of the interpreter that it is; 0 = none, or not known yet */
 	struct unwindtab_load *loads; /* READY */
 	uint8_t *bytes; /* WAITING: the table */
 	size_t len; /* WAITING, READY: of the table */
@@ -393,6 +394,7 @@ struct tableset {
 	struct worker *broker;
 	struct mapfile_proof proofs[MAPFILE_PROOFS];
 	struct unwindspace *space;
+	struct runtimes *runtimes;
 	struct table_source *source;
 	struct unwind_files files;
 	struct table_room room;
@@ -441,6 +443,7 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 		return rc;
 	}
 	t->broker = opts->broker;
+	t->runtimes = opts->runtimes;
 	t->vdso = TABLESET_NO_FILE;
 	table_room_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
@@ -479,9 +482,24 @@ uint32_t tableset_worker(const struct tableset *t)
 	return (uint32_t)table_source_worker(t->source);
 }
 
+/* If F is an interpreter, show it to BPF. */
+static void recognise(struct tableset *t, struct tabfile *f, const struct unwindtab *tab)
+{
+	struct runtime_file file;
+	uint32_t number;
+
+	if (!t->runtimes || f->runtime || !tab->head->interpreter.kind)
+		return;
+	number = runtimes_file(t->runtimes, &tab->head->interpreter, &file);
+	if (number && unwindspace_runtime_set(t->space, number, &file, NULL) == 0)
+		f->runtime = number;
+}
+
 /* Use the answer A for F. Without room, its table waits for others to be dropped. */
 static void install(struct tableset *t, struct tabfile *f, const struct table_answer *a)
 {
+	if (a->result == TABLE_FOUND)
+		recognise(t, f, &a->tab);
 	if (a->result == TABLE_FOUND)
 		table_room_put(&t->room, f, &a->tab);
 	else
@@ -639,6 +657,17 @@ void tableset_map(
 	const struct tableset *t, uint32_t file, uint64_t start, uint64_t offset, struct unwind_map *ret)
 {
 	table_room_map(&t->room, unwind_files_get(&t->files, file), start, offset, ret);
+}
+
+uint32_t tableset_runtime(
+	const struct tableset *t, uint32_t file, const struct unwind_map *m, uint64_t *bias)
+{
+	const struct tabfile *f = unwind_files_get(&t->files, file);
+
+	if (!f || !f->runtime || UNWIND_TABLE_STATE(m->table) != UNWIND_TABLE)
+		return 0;
+	*bias = m->bias - f->vaddr;
+	return f->runtime;
 }
 
 static void take_answer(struct tableset *t, const struct table_answer *a)

@@ -10,6 +10,7 @@
 #ifndef STACKTOOLS_RECORD_UNWIND_TABLES_H
 #define STACKTOOLS_RECORD_UNWIND_TABLES_H
 
+#include "record/runtimes.h"
 #include "record/table_source.h"
 #include "record/unwind_memory.h"
 #include "system/maps.h"
@@ -27,6 +28,7 @@ struct tableset_opts {
 	bool all; /* the whole machine is recorded: reserve more room at once */
 	bool raw; /* for programs of mode raw: unwindspace_opts.procs_at_once */
 	struct worker *broker; /* opens what this process may not; must outlive the set; NULL = none */
+	struct runtimes *runtimes; /* recognises interpreters; must outlive the set; NULL = not wanted */
 	uint64_t idle_ns; /* how long a table that no process maps is kept; 0 = ten seconds */
 };
 
@@ -65,6 +67,13 @@ void tableset_release(struct tableset *t, uint32_t file);
 /* Fill in bias and word of RET for a mapping of FILE at START with file offset OFFSET. */
 void tableset_map(
 	const struct tableset *t, uint32_t file, uint64_t start, uint64_t offset, struct unwind_map *ret);
+
+/*
+ * The number of FILE as that of an interpreter (record/runtimes.h), 0 = it is none. M is the result of
+ * tableset_map(); *BIAS is what to add to the file's addresses.
+ */
+uint32_t tableset_runtime(
+	const struct tableset *t, uint32_t file, const struct unwind_map *m, uint64_t *bias);
 
 /*
  * Take the tables that have arrived, waiting up to TIMEOUT_MS for all requested

@@ -24,6 +24,8 @@ struct mapblock {
 	unsigned int refs;
 	struct unwindspace_maps space; /* for BPF, sorted by address */
 	struct mapblock_source *sources; /* of each mapping */
+	uint32_t runtime; /* number of the interpreter that is mapped; 0 = none known */
+	uint64_t runtime_bias;
 	struct mapblock *prev, *next;
 };
 
@@ -131,8 +133,15 @@ static int read_map(void *ctx, const struct procmap *m)
 static void fill_map(const struct mapblocks *m, struct mapblock *b, uint32_t i)
 {
 	struct unwind_map *map = &b->space.maps[i];
+	uint32_t runtime;
+	uint64_t bias;
 
 	tableset_map(m->tables, b->sources[i].file, map->start, b->sources[i].offset, map);
+	runtime = tableset_runtime(m->tables, b->sources[i].file, map, &bias);
+	if (!runtime)
+		return;
+	b->runtime = runtime;
+	b->runtime_bias = bias;
 }
 
 /* Make a block of what was read; NULL if out of memory, here or in the kernel. */
@@ -259,11 +268,14 @@ struct proc {
 	uint64_t again_ns; /* when to read it again though nothing more is reported; 0 = never */
 	struct mapblock *block; /* a forked child shares its parent's until it makes its own; NULL = none */
 	uint64_t due_ns; /* not read again before this time */
+	uint32_t runtime; /* the interpreter's file that was published; 0 = none */
+	bool runtime_counted; /* for this image */
 };
 
 struct unwinder {
 	struct tableset *tables;
 	struct unwindspace *space;
+	struct runtimes *runtimes; /* the caller's; NULL = not wanted */
 	struct proc *procs;
 	size_t n, cap;
 	struct idmap by_tgid;
@@ -289,6 +301,7 @@ int unwinder_open(const struct tableset_opts *opts, struct unwinder **ret, struc
 		return rc;
 	}
 	u->space = tableset_space(u->tables);
+	u->runtimes = opts->runtimes;
 	mapblock_init(&u->blocks, u->tables);
 	u->due_ns = UINT64_MAX;
 	*ret = u;
@@ -382,6 +395,12 @@ static void publish(struct unwinder *u, struct proc *p)
 	up.grain = (uint16_t)p->block->space.grain;
 	up.maps = (uint16_t)p->block->space.n;
 	up.serial = ++u->serial;
+	up.runtime = p->runtime = p->block->runtime;
+	up.runtime_bias = p->block->runtime_bias;
+	if (p->runtime && !p->runtime_counted) {
+		runtimes_process(u->runtimes, p->runtime);
+		p->runtime_counted = true;
+	}
 	if (unwindspace_commit(u->space, NULL) == 0 &&
 		unwindspace_proc_set(u->space, p->tgid, &up, NULL) == 0) {
 		u->news = true;
@@ -531,6 +550,7 @@ static void take_image(struct unwinder *u, const struct offcpu_ev_image *ev)
 		return;
 	if (p->known)
 		p->cut = 0;
+	p->runtime_counted = false;
 	p->known = true;
 	p->known_ns = now_ns();
 	p->ended = false;
@@ -704,6 +724,12 @@ static void apply(struct unwinder *u)
 		return;
 	mapblock_refresh(&u->blocks);
 	tableset_applied(u->tables);
+	for (size_t i = 0; i < u->n; i++) {
+		struct proc *p = &u->procs[i];
+
+		if (p->known && p->block && p->block->runtime != p->runtime)
+			publish(u, p);
+	}
 }
 
 bool unwinder_service(struct unwinder *u, int timeout_ms)

@@ -15,6 +15,7 @@ const char *frame_source_name(enum frame_source source)
 		[FRAME_STORED] = "stored",
 		[FRAME_KSYM] = "ksym",
 		[FRAME_FDE] = "fde",
+		[FRAME_SCRIPT] = "script",
 		[FRAME_MODULE] = "module",
 		[FRAME_RAW] = "raw",
 	};

@@ -24,6 +24,7 @@ enum frame_source {
 	FRAME_JITDUMP, /* written by a JIT compiler to a jitdump file */
 	FRAME_STORED, /* stored by the recorder: the file is missing or knows less */
 	FRAME_KSYM, /* the capture's own kernel symbols */
+	FRAME_SCRIPT, /* a function of the program that an interpreter executes */
 	FRAME_FDE, /* no name, but where the function begins, by its call frame information */
 	FRAME_MODULE, /* no name: only the place in the module */
 	FRAME_RAW, /* only the address */
@@ -45,6 +46,7 @@ struct frame {
 	uint64_t module_address; /* the same as an address of the file, as symbol tables count */
 	const char *name; /* NULL = no symbol */
 	const char *linkage; /* before demangling, NULL without a symbol */
+	const char *runtime; /* the interpreter's language ("python"), of a script frame; else NULL */
 	const char *module; /* path, "[vdso]", "//anon"; kernel module name, "bpf"; NULL = unknown */
 	const char *file; /* source path, NULL = unknown */
 	const char *reason; /* why there is no name or line, or why it is uncertain; NULL = all is well */

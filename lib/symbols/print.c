@@ -313,8 +313,30 @@ static void put_label(struct buf *b, const struct frame *f)
 	buftext_str(b, "]");
 }
 
+/* As CPython names its functions for perf: "py::function:file". */
+static void put_script(struct buf *b, const struct frame *f)
+{
+	bool python = strcmp(f->runtime, "python") == 0;
+
+	if (!f->name) {
+		buftext_str(b, "[");
+		buftext_escaped(b, f->runtime, TEXT_WORD);
+		buftext_str(b, ": not readable]");
+		return;
+	}
+	buftext_escaped(b, python ? "py" : f->runtime, TEXT_WORD);
+	buftext_str(b, "::");
+	buftext_escaped(b, f->name, TEXT_LINE);
+	buftext_str(b, ":");
+	buftext_escaped(b, f->file ? f->file : "", TEXT_LINE);
+}
+
 static void put_symbol(struct buf *b, const struct frame *f)
 {
+	if (f->runtime) {
+		put_script(b, f);
+		return;
+	}
 	if (f->name)
 		put_name(b, f->name);
 	else if (f->in_file && f->module)
@@ -331,6 +353,12 @@ static void put_module(struct buf *b, const struct frame *f)
 {
 	if (f->kernel && (!f->module || !*f->module)) {
 		buftext_str(b, "[kernel.kallsyms]");
+		return;
+	}
+	if (f->runtime) {
+		buftext_str(b, "[");
+		buftext_escaped(b, f->runtime, TEXT_WORD);
+		buftext_str(b, "]");
 		return;
 	}
 	buftext_str(b, f->kernel ? "[" : "");
@@ -421,7 +449,7 @@ static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 	buftext_str(b, "\t");
 	buftext_hex(b, is_stopped(s) ? s->stop_pc : 0, 16);
 	if (is_truncated(s))
-		buftext_printf(b, " [truncated at %" PRIu32 " frames", s->len);
+		buftext_printf(b, " [truncated at %" PRIu32 " frames", s->len + s->n_scripts);
 	else if (is_stopped(s))
 		buftext_printf(b, " [stopped: %s", error_phrase(s));
 	else
@@ -510,7 +538,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	json_str(j, keys->verdict, capture_verdict_name(s->verdict));
 	json_str(j, keys->error, word);
 	if (is_truncated(s)) {
-		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", s->len);
+		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", s->len + s->n_scripts);
 		json_str(j, keys->error_text, text);
 	} else if (word && s->reason == REASON_ERRNO) {
 		json_str(j, keys->error_text, strerror(s->error < 0 ? -s->error : s->error));
@@ -522,8 +550,12 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	if (!s->n_exact)
 		return;
 	json_begin(j, keys->exact, '[');
-	for (uint32_t i = 0; i < s->n_exact; i++)
-		json_u64(j, NULL, s->exact[i]);
+	for (uint32_t i = 0, before = 0; i < s->n_exact; i++) {
+		/* script frames are in the list of frames too */
+		while (before < s->n_scripts && s->scripts[before].at < s->exact[i])
+			before++;
+		json_u64(j, NULL, s->exact[i] + before);
+	}
 	json_end(j, ']');
 }
 
@@ -581,6 +613,10 @@ static void perf_text_json_frame(struct buf *b, const struct frame *f)
 	json_begin(&j, NULL, '{');
 	json_address(&j, "address", f->address);
 	json_str(&j, "symbol", f->name);
+	if (f->runtime) {
+		json_str(&j, "runtime", f->runtime);
+		json_str(&j, "function", f->name);
+	}
 	json_str(&j, "linkage_name", f->linkage);
 	if (f->name ? !f->no_start : f->source == FRAME_FDE)
 		json_u64(&j, "offset", f->offset);

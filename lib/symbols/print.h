@@ -37,6 +37,9 @@
  *            names at is escaped as well.
  *   module   a word without white space; so is a source file
  *
+ * The symbol of a script frame is "py::function:file" and its module "[python]", for other runtimes
+ * likewise; its address is 0.
+ *
  * Symbols and paths are cut at BUFTEXT_MAX bytes (base/text.c).
  *
  * Only the buffer allocates memory: check its `failed` at the end.

@@ -124,6 +124,7 @@ enum {
 	KEY_MAP = 4,
 	KEY_KERNEL = 8,
 	KEY_JIT = KEY_MAP | KEY_KERNEL,
+	KEY_SCRIPT = KEY_KERNEL | KEY_EXACT,
 	KEY_SHIFT = 4,
 	KEY_IDS_MAX = 1 << (32 - KEY_SHIFT)
 };
@@ -293,6 +294,31 @@ static uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 			0)
 		return RESOLVE_FAILED;
 	return add_frame(r, KEY_KERNEL, &f);
+}
+
+/* Likewise for script frame SCRIPT of the capture, of which everything is known already. */
+static uint32_t resolve_script(struct resolve *r, uint32_t script)
+{
+	const struct idmap_slot *slot = idmap_find(&r->by_key, KEY_SCRIPT, script);
+	const struct cap_script *s = &r->c->scripts[script];
+	struct frame f = { .source = FRAME_SCRIPT,
+		.runtime = s->runtime,
+		.name = *s->function ? s->function : NULL,
+		.file = *s->file ? s->file : NULL,
+		.line = s->line,
+		.no_start = true };
+	uint32_t at;
+
+	if (slot)
+		return slot->value;
+	if (!f.name)
+		f.reason = "the name of the function could not be read";
+	/* by its number: script frames have no address */
+	f.address = script;
+	at = add_frame(r, KEY_SCRIPT, &f);
+	if (at != RESOLVE_FAILED)
+		r->frames[at].address = 0;
+	return at;
 }
 
 bool resolve_steady(const struct resolve *r, uint32_t proc, uint64_t first_ns)
@@ -582,7 +608,7 @@ int stackids_new(const struct cap_reader *c, struct resolve *r, struct stackids 
 	s->r = r;
 	/* enough if each stack is resolved once */
 	for (size_t i = 0; i < c->n_stacks; i++)
-		s->ids_cap += c->stacks[i].len;
+		s->ids_cap += c->stacks[i].len + c->stacks[i].n_scripts;
 	s->ids_cap++;
 	s->ids = malloc(s->ids_cap * sizeof(*s->ids));
 	s->kernel = calloc(c->n_stacks + 1, sizeof(*s->kernel));
@@ -608,7 +634,7 @@ void stackids_free(struct stackids *s)
 /* Make room for the frames of STACK; a failed stack has none. */
 static int start(struct stackids *s, const struct cap_stack *stack, struct stackids_span *ret)
 {
-	uint32_t len = stack->verdict != VERDICT_FAILED ? stack->len : 0;
+	uint32_t len = stack->verdict != VERDICT_FAILED ? stack->len + stack->n_scripts : 0;
 
 	*ret = (struct stackids_span){ .first = s->n_ids, .len = len, .done = true };
 	return base_grow(&s->ids, &s->ids_cap, s->n_ids + len, sizeof(*s->ids));
@@ -638,10 +664,11 @@ static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct
 {
 	const struct cap_stack *stack = &s->c->stacks[a->ustack];
 	uint32_t next = 0; /* index into the exact frames after frame 0 */
+	uint32_t script = 0;
 
 	if (start(s, stack, ret) != 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < ret->len; i++) {
+	for (uint32_t i = 0; ret->len && i < stack->len; i++) {
 		bool listed = next < stack->n_exact && stack->exact[next] == i;
 		uint32_t id =
 			resolve_user(s->r, a->proc, stack->frames[i], !i || listed, a->first_ns, a->last_ns);
@@ -650,6 +677,12 @@ static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct
 		if (id == RESOLVE_FAILED)
 			return -ENOMEM;
 		s->ids[s->n_ids++] = id;
+		for (; script < stack->n_scripts && stack->scripts[script].at == i; script++) {
+			id = resolve_script(s->r, stack->scripts[script].frame);
+			if (id == RESOLVE_FAILED)
+				return -ENOMEM;
+			s->ids[s->n_ids++] = id;
+		}
 	}
 	return 0;
 }

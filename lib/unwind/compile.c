@@ -4,6 +4,7 @@
 #include "base/hashtable.h"
 #include "elf/section.h"
 #include "unwind/go.h"
+#include "unwind/interpreter.h"
 #include "unwind/x86.h"
 
 #include <elf.h>
@@ -821,6 +822,7 @@ static int compile(struct compiler *c, uint8_t **ret, size_t *len, struct err *e
 	if (rc)
 		return rc;
 	list_loads(c, loads);
+	c->head.interpreter = interpreter_find(c->f);
 	if (read_spans(c) || make_keys(c))
 		return err_nomem(e, "FDEs");
 	rc = unwindrows_open(&c->rows, e);

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/search.h"
 #include "base/text.h"
+#include "runtime_abi.h"
 
 #include <errno.h>
 #include <string.h>
@@ -177,6 +178,11 @@ static int check_segments(const struct unwindtab *t, uint64_t from, struct err *
 	return 0;
 }
 
+static bool good_interpreter(const struct unwindtab_interpreter *i)
+{
+	return i->kind < RUNTIME_KINDS && i->eval[0] <= i->eval[1] && i->cold[0] <= i->cold[1];
+}
+
 static int check_head(const struct unwindtab_head *h, size_t len, struct err *e)
 {
 	if (h->magic != UNWINDTAB_MAGIC)
@@ -187,7 +193,7 @@ static int check_head(const struct unwindtab_head *h, size_t len, struct err *e)
 		return err_set(e, -EINVAL, "the checksum of the unwind table is wrong");
 	if (h->vaddr % SEG_BYTES || h->n_segs > UNWINDTAB_SEGS_MAX || !h->n_rules ||
 		h->n_rules > UNWINDTAB_RULES_MAX || h->section > UNWINDTAB_ALL ||
-		h->n_loads > UNWINDTAB_LOADS_MAX)
+		h->n_loads > UNWINDTAB_LOADS_MAX || !good_interpreter(&h->interpreter))
 		return err_set(e, -EINVAL, "the head of the unwind table makes no sense");
 	return 0;
 }

@@ -41,6 +41,17 @@ enum unwindtab_left {
 	UNWINDTAB_LEFT
 };
 
+/*
+ * If the file is the interpreter of a language: what its file says about it
+ * (unwind/interpreter.h), in the addresses of the ELF file. Ends are exclusive.
+ */
+struct unwindtab_interpreter {
+	uint32_t kind; /* enum runtime_kind of bpf/runtime_abi.h; 0 = it is none */
+	uint32_t version; /* as in Py_Version; 0 = not found out */
+	uint64_t state, state_bytes; /* the variable that leads to everything */
+	uint64_t eval[2], cold[2]; /* the function that executes script code, and its unlikely part */
+};
+
 struct unwindtab_head {
 	uint64_t magic;
 	uint32_t crc; /* CRC-32C of everything after this word */
@@ -53,6 +64,7 @@ struct unwindtab_head {
 	uint32_t section; /* enum unwindtab_section */
 	uint32_t n_loads;
 	uint64_t left[UNWINDTAB_LEFT];
+	struct unwindtab_interpreter interpreter;
 };
 
 /* Bits: a program with parts in Go may have all of them. */

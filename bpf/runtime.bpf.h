@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Script frames: the functions of an interpreter's program, found after the
+ * native walk of a user stack. Part of offcpu.bpf.c. docs/runtimes.md describes
+ * the whole.
+ *
+ * The frames are not copied between the native ones but stored behind them,
+ * each with the index of the native frame that it follows. A runtime's file
+ * (python.bpf.h) finds them, step by step, and reads their names when a stack
+ * with them is seen for the first time.
+ */
+#ifndef STACKTOOLS_RUNTIME_BPF_H
+#define STACKTOOLS_RUNTIME_BPF_H
+
+#include "runtime_abi.h"
+
+const volatile bool scripts; /* false: compiled, but never run, and not verified either */
+
+/* By number: what lib/record/unwind_memory.c put there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RUNTIMES_MAX);
+	__type(key, __u32);
+	__type(value, struct runtime_file);
+} runtimes SEC(".maps");
+
+struct script_id {
+	__u64 code, check;
+};
+
+/* Functions whose names were sent. It is a cache: a name may be sent again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct script_id);
+	__type(value, __u8);
+} named SEC(".maps");
+
+#define SCRIPT_OBJECT_BYTES 176 /* of a string or a line table that are hashed */
+
+/* The state of the second pass. In map memory, as that of the walk. */
+struct script_walk {
+	__u64 frame; /* the next script frame; 0 = there is none */
+	__u64 thread; /* thread pointer of the thread: its fs base */
+	__u64 seed; /* hash of the process's identity */
+	__u64 code, check; /* of the frame found last */
+	__u64 file, file_hash; /* the file's name that was hashed last */
+	__u32 n_calls; /* native frames of the evaluation function */
+	__u32 call; /* the one that script frames belong to now */
+	__u16 calls[OFFCPU_DEPTH_MAX]; /* their indexes */
+	__u8 reason; /* enum script_reason */
+	__u8 beyond; /* outer script frames belong to native frames that the walk did not reach */
+	__u8 pad[6];
+	__u8 frame_bytes[RUNTIME_FRAME_BYTES];
+	__u8 code_bytes[RUNTIME_CODE_BYTES];
+	__u8 object[SCRIPT_OBJECT_BYTES];
+};
+
+/* Read memory of TASK, in the sleepable iterator; of current if TASK is NULL. */
+static __always_inline long script_read(struct task_struct *task, void *to, __u32 len, __u64 addr)
+{
+#ifndef OFFCPU_RAW
+	if (task)
+		return bpf_copy_from_user_task(to, len, (void *)addr, task, 0);
+#endif
+	return bpf_probe_read_user(to, len, (void *)addr);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * runtime_abi - what BPF must know about an interpreter to find the functions
+ * of its programs, and what it reports. Both compilers check the layout.
+ * docs/runtimes.md describes how the parts work together.
+ */
+#ifndef STACKTOOLS_RUNTIME_ABI_H
+#define STACKTOOLS_RUNTIME_ABI_H
+
+#include <linux/types.h>
+
+#define RUNTIMES_MAX 256 /* files with an interpreter in a recording; number 0 is none */
+
+enum runtime_kind { RUNTIME_NONE = 0, RUNTIME_PYTHON = 1, RUNTIME_KINDS };
+
+/* How CPython keeps its frames: they differ by version. */
+enum python_flags {
+	PYTHON_CFRAME = 1, /* thread state -> cframe -> frame; else thread state -> frame */
+	PYTHON_ENTRY_FLAG = 2, /* a byte of the frame says that it is the outermost one of a C call */
+	PYTHON_SHIM = 4, /* a frame with the owner PYTHON_OWNER_CSTACK follows the outermost one of a C call */
+	PYTHON_FRAME_OBJECT = 8, /* each frame is a C call of its own; its position is an int */
+	PYTHON_POSITION_BYTES = 16, /* that int counts bytes, not code units of two bytes */
+	PYTHON_CODE_VERSION = 32, /* code objects have a version number, which is used only once */
+};
+
+#define PYTHON_OWNER_CSTACK 3
+#define PYTHON_IDENTITY 6
+
+/*
+ * An interpreter, by its file. Addresses are those of the ELF file; everything
+ * else is an offset in bytes inside the structure that the name begins with.
+ */
+struct runtime_file {
+	__u32 kind; /* enum runtime_kind */
+	__u32 version; /* Py_Version: 0x030b02f0 = 3.11.2 */
+	__u64 state; /* _PyRuntime */
+	__u64 eval[2], cold[2]; /* the evaluation function and its part for unlikely code; ends exclusive */
+	__u16 flags; /* enum python_flags */
+	__u16 state_key; /* Py_tss_t */
+	__u16 thread_id, thread_frame;
+	__u16 cframe_frame;
+	__u16 frame_bytes; /* to be read, at most RUNTIME_FRAME_BYTES */
+	__u16 frame_code, frame_back, frame_position, frame_owner;
+	__u16 code_bytes; /* to be read, at most RUNTIME_CODE_BYTES */
+	__u16 code_start; /* of the bytecode */
+	__u16 code_name, code_file, code_lines, code_first_line, code_version;
+	__u16 string_data, string_wide_data; /* of ASCII strings, of others */
+	__u16 identity[PYTHON_IDENTITY]; /* words of a code object that tell it from others; the last repeats */
+	__u16 pad[3];
+};
+
+#define RUNTIME_FRAME_BYTES 128
+#define RUNTIME_CODE_BYTES 256
+
+/*
+ * A script frame is two words of offcpu_ev_stack.frames, after the native
+ * frames:
+ *
+ *	pointer of the code object | index of the native frame that it follows << 48
+ *	check << 24 | position
+ *
+ * Several that follow the same native frame are in the order of calls,
+ * innermost first. Code objects are freed and their memory is used again: the
+ * check is a hash of what identifies the code and its process, and belongs to
+ * the name. The position counts code units of two bytes.
+ */
+#define SCRIPT_AT_SHIFT 48
+#define SCRIPT_CODE(word) ((word) & ((1ULL << SCRIPT_AT_SHIFT) - 1))
+#define SCRIPT_AT(word) ((__u32)((word) >> SCRIPT_AT_SHIFT))
+#define SCRIPT_POSITION_BITS 24
+#define SCRIPT_POSITION_NONE ((1u << SCRIPT_POSITION_BITS) - 1) /* not known, or not begun */
+#define SCRIPT_POSITION(word) ((__u32)(word) & SCRIPT_POSITION_NONE)
+#define SCRIPT_CHECK(word) ((word) >> SCRIPT_POSITION_BITS)
+
+/* Why a stack of a process with an interpreter has no script frames. */
+enum script_reason {
+	SCRIPT_NONE = 0, /* it has them all, or the thread has none */
+	SCRIPT_THREAD = 1, /* the thread's state could not be found or proved */
+	SCRIPT_MEMORY = 2, /* memory could not be read, or is not what it should be */
+	SCRIPT_MISMATCH = 3, /* native stack and script frames do not fit together */
+};
+
+#define SCRIPT_NAME_BYTES 512
+#define SCRIPT_FILE_BYTES 1024
+#define SCRIPT_LINES_BYTES 16384
+
+enum script_string { SCRIPT_UNREADABLE = 0, SCRIPT_ASCII = 1, SCRIPT_LATIN1 = 2, SCRIPT_UCS2 = 3, SCRIPT_UCS4 = 4 };
+
+/* The names of a code object, read while a frame held a reference to it. */
+struct offcpu_ev_code {
+	__u32 type; /* OFFCPU_EV_CODE */
+	__u16 runtime; /* number of the interpreter's file */
+	__u8 name_kind, file_kind; /* enum script_string */
+	__u64 code, check;
+	__u32 first_line;
+	__u32 lines_bytes; /* of `lines` */
+	__u32 lines_all; /* the line table's size, which may be more */
+	__u16 name_bytes, file_bytes;
+	__u8 name[SCRIPT_NAME_BYTES], file[SCRIPT_FILE_BYTES];
+	__u8 lines[SCRIPT_LINES_BYTES]; /* the line table in the form of the interpreter's version */
+};
+
+_Static_assert(sizeof(struct runtime_file) == 104, "runtime_file");
+_Static_assert(__builtin_offsetof(struct offcpu_ev_code, name) == 40, "ev_code.name");
+
+#endif

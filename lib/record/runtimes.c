@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/runtimes.h"
+#include "base/bytes.h"
+#include "base/intern.h"
+#include "record/python.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define LINES_BYTES_MAX (64u << 20) /* of line tables; functions beyond it have no lines */
+
+/* By enum runtime_kind. */
+static const struct runtime {
+	const char *name;
+	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
+	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n,
+		uint32_t position);
+} known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line } };
+
+struct file {
+	uint32_t kind, version;
+	bool refused; /* the version is not known */
+	uint64_t processes;
+};
+
+struct function {
+	uint32_t file;
+	char *name, *source; /* UTF-8; NULL = not readable */
+	uint32_t first_line;
+	uint8_t *lines;
+	size_t n_lines;
+};
+
+struct runtimes {
+	bool wanted[RUNTIME_KINDS];
+	struct file files[RUNTIMES_MAX];
+	uint32_t n_files;
+	struct function *functions;
+	size_t n_functions, max_functions;
+	struct idmap by_code; /* (code, check) -> function */
+	struct idmap frames; /* (function and file, line) -> script frame in the capture */
+	uint32_t n_frames;
+	uint64_t lines_bytes;
+	struct runtimes_stats stats;
+};
+
+static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
+{
+	for (size_t k = 1; k < RUNTIME_KINDS; k++) {
+		if (strlen(known[k].name) == len && memcmp(known[k].name, name, len) == 0) {
+			r->wanted[k] = true;
+			return 0;
+		}
+	}
+	err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
+	err_hint(e, "known are: python");
+	return -EINVAL;
+}
+
+int runtimes_new(const char *list, struct runtimes **ret, struct err *e)
+{
+	struct runtimes *r = calloc(1, sizeof(*r));
+	int rc = r ? 0 : err_nomem(e, "the table of runtimes");
+
+	for (size_t k = 1; r && k < RUNTIME_KINDS && (!list || strcmp(list, "auto") == 0); k++)
+		r->wanted[k] = true;
+	while (!rc && list && strcmp(list, "auto") != 0) {
+		size_t len = strcspn(list, ",");
+
+		rc = want(r, list, len, e);
+		if (!list[len])
+			break;
+		list += len + 1;
+	}
+	if (rc) {
+		runtimes_free(r);
+		return rc;
+	}
+	r->n_files = 1;
+	*ret = r;
+	return 0;
+}
+
+void runtimes_free(struct runtimes *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->n_functions; i++) {
+		free(r->functions[i].name);
+		free(r->functions[i].source);
+		free(r->functions[i].lines);
+	}
+	free(r->functions);
+	idmap_free(&r->by_code);
+	idmap_free(&r->frames);
+	free(r);
+}
+
+uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i, struct runtime_file *ret)
+{
+	struct file *f;
+
+	if (!r || !i->kind || i->kind >= RUNTIME_KINDS || !r->wanted[i->kind] || r->n_files == RUNTIMES_MAX)
+		return 0;
+	*ret = (struct runtime_file){ .kind = i->kind,
+		.version = i->version,
+		.state = i->state,
+		.eval = { i->eval[0], i->eval[1] },
+		.cold = { i->cold[0], i->cold[1] } };
+	f = &r->files[r->n_files];
+	*f = (struct file){ .kind = i->kind, .version = i->version };
+	f->refused = !known[i->kind].layout(ret, i->state_bytes);
+	if (f->refused)
+		ret->kind = RUNTIME_NONE;
+	return r->n_files++;
+}
+
+void runtimes_process(struct runtimes *r, uint32_t file)
+{
+	if (r && file && file < r->n_files)
+		r->files[file].processes++;
+}
+
+static void put_utf8(struct buf *b, uint32_t c)
+{
+	uint8_t text[4];
+	size_t n = 0;
+
+	if (!c || c > 0x10ffff)
+		c = '?';
+	/* a byte of a file name that is no UTF-8, as Python keeps it (surrogateescape) */
+	if (c >= 0xdc80 && c <= 0xdcff) {
+		text[n++] = (uint8_t)(c - 0xdc00);
+	} else if (c < 0x80) {
+		text[n++] = (uint8_t)c;
+	} else if (c < 0x800) {
+		text[n++] = (uint8_t)(0xc0 | c >> 6);
+		text[n++] = (uint8_t)(0x80 | (c & 63));
+	} else if (c < 0x10000) {
+		text[n++] = (uint8_t)(0xe0 | c >> 12);
+		text[n++] = (uint8_t)(0x80 | (c >> 6 & 63));
+		text[n++] = (uint8_t)(0x80 | (c & 63));
+	} else {
+		text[n++] = (uint8_t)(0xf0 | c >> 18);
+		text[n++] = (uint8_t)(0x80 | (c >> 12 & 63));
+		text[n++] = (uint8_t)(0x80 | (c >> 6 & 63));
+		text[n++] = (uint8_t)(0x80 | (c & 63));
+	}
+	buf_put(b, text, n);
+}
+
+/* The N bytes at P as UTF-8; NULL = not readable, or out of memory. */
+static char *to_utf8(unsigned int kind, const uint8_t *p, size_t n)
+{
+	const size_t width = kind == SCRIPT_UCS4 ? 4 : kind == SCRIPT_UCS2 ? 2 : 1;
+	struct buf b = { 0 };
+
+	if (kind == SCRIPT_UNREADABLE || kind > SCRIPT_UCS4)
+		return NULL;
+	for (; n >= width; p += width, n -= width) {
+		uint32_t c = 0;
+
+		memcpy(&c, p, width);
+		put_utf8(&b, c);
+	}
+	buf_put(&b, "", 1);
+	buf_put(&b, "", 1);
+	if (b.failed) {
+		buf_free(&b);
+		return NULL;
+	}
+	return (char *)b.p;
+}
+
+static void keep_lines(struct runtimes *r, struct function *f, const struct offcpu_ev_code *ev)
+{
+	if (!ev->lines_bytes || r->lines_bytes + ev->lines_bytes > LINES_BYTES_MAX)
+		return;
+	f->lines = malloc(ev->lines_bytes);
+	if (!f->lines)
+		return;
+	memcpy(f->lines, ev->lines, ev->lines_bytes);
+	f->n_lines = ev->lines_bytes;
+	r->lines_bytes += ev->lines_bytes;
+}
+
+void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len)
+{
+	struct function *f;
+	bool added;
+	uint32_t at;
+
+	if (!r || len < offsetof(struct offcpu_ev_code, lines) ||
+		len - offsetof(struct offcpu_ev_code, lines) < ev->lines_bytes || !ev->runtime ||
+		ev->runtime >= r->n_files || ev->name_bytes > sizeof(ev->name) ||
+		ev->file_bytes > sizeof(ev->file) ||
+		base_grow(&r->functions, &r->max_functions, r->n_functions + 1, sizeof(*r->functions)) != 0)
+		return;
+	at = idmap_put(&r->by_code, ev->code, ev->check, (uint32_t)r->n_functions, &added);
+	if (at == UINT32_MAX || !added)
+		return;
+	f = &r->functions[r->n_functions++];
+	*f = (struct function){ .file = ev->runtime, .first_line = ev->first_line };
+	f->name = to_utf8(ev->name_kind, ev->name, ev->name_bytes);
+	f->source = to_utf8(ev->file_kind, ev->file, ev->file_bytes);
+	keep_lines(r, f, ev);
+	r->stats.functions += f->name != NULL;
+}
+
+/* The id of a frame in function AT (UINT32_MAX = unknown) at LINE; its record is written if it is new. */
+static uint32_t frame(
+	struct runtimes *r, uint32_t kind, uint32_t at, uint32_t line, struct cap_writer *w)
+{
+	const struct function *f = at != UINT32_MAX ? &r->functions[at] : NULL;
+	bool added;
+	uint32_t id = idmap_put(&r->frames, (uint64_t)kind << 32 | at, line, r->n_frames, &added);
+
+	if (id == UINT32_MAX || !added)
+		return id;
+	r->n_frames++;
+	r->stats.frames++;
+	cap_writer_script(w, &(struct cap_script){ .id = id,
+				     .runtime = known[kind].name,
+				     .function = f && f->name ? f->name : "",
+				     .file = f && f->source ? f->source : "",
+				     .line = line,
+				     .first_line = f ? f->first_line : 0 });
+	return id;
+}
+
+uint32_t runtimes_frame(
+	struct runtimes *r, uint32_t file, uint64_t code, uint64_t position, struct cap_writer *w)
+{
+	const struct idmap_slot *slot =
+		idmap_find(&r->by_code, SCRIPT_CODE(code), SCRIPT_CHECK(position));
+	const struct function *f = slot ? &r->functions[slot->value] : NULL;
+	uint32_t kind = file < r->n_files ? r->files[file].kind : RUNTIME_NONE;
+
+	if (kind == RUNTIME_NONE)
+		return CAPTURE_NONE;
+	if (!f || !f->name) {
+		r->stats.unnamed++;
+		return frame(r, kind, UINT32_MAX, 0, w);
+	}
+	return frame(r, kind, slot->value,
+		known[kind].line(r->files[file].version, f->first_line, f->lines, f->n_lines,
+			SCRIPT_POSITION(position)),
+		w);
+}
+
+static void put_summary(char *to, size_t size, const struct file *f, uint64_t processes)
+{
+	size_t len = strlen(to);
+
+	snprintf(to + len, size - len, "%s%s %u.%u%s, %" PRIu64 " process%s", len ? "; " : "",
+		known[f->kind].name, f->version >> 24, f->version >> 16 & 0xff,
+		f->refused ? " (version not known, its functions are not shown)" : "", processes,
+		processes == 1 ? "" : "es");
+}
+
+/* Files of the same version count as one runtime. */
+static bool is_first(const struct runtimes *r, uint32_t i)
+{
+	for (uint32_t k = 1; k < i; k++)
+		if (r->files[k].kind == r->files[i].kind &&
+			r->files[k].version >> 16 == r->files[i].version >> 16)
+			return false;
+	return true;
+}
+
+void runtimes_stats(const struct runtimes *r, struct runtimes_stats *ret)
+{
+	*ret = r ? r->stats : (struct runtimes_stats){ 0 };
+	for (uint32_t i = 1; r && i < r->n_files; i++) {
+		uint64_t processes = 0;
+
+		if (r->files[i].refused)
+			ret->refused_processes += r->files[i].processes;
+		else
+			ret->processes += r->files[i].processes;
+		if (!is_first(r, i))
+			continue;
+		for (uint32_t k = i; k < r->n_files; k++)
+			if (r->files[k].kind == r->files[i].kind &&
+				r->files[k].version >> 16 == r->files[i].version >> 16)
+				processes += r->files[k].processes;
+		if (processes)
+			put_summary(ret->summary, sizeof(ret->summary), &r->files[i], processes);
+	}
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * runtimes - the interpreters that processes run, and the functions of their
+ * programs, from BPF's events to the capture's records.
+ *
+ * An interpreter is recognised by what its file says (unwind/interpreter.h).
+ * BPF finds script frames by the structure offsets that are returned here for
+ * it (bpf/runtime_abi.h), and reads their names. Here strings become UTF-8 and
+ * positions become lines. docs/runtimes.md describes the whole.
+ */
+#ifndef STACKTOOLS_RECORD_RUNTIMES_H
+#define STACKTOOLS_RECORD_RUNTIMES_H
+
+#include "base/err.h"
+#include "capture/writer.h"
+#include "offcpu_abi.h"
+#include "unwind/table.h"
+
+struct runtimes;
+
+/*
+ * LIST: names of runtimes, separated by commas; NULL or "auto": all that are
+ * known. -EINVAL with the message for an unknown name. On success release *RET
+ * with runtimes_free().
+ */
+int runtimes_new(const char *list, struct runtimes **ret, struct err *e);
+void runtimes_free(struct runtimes *r); /* NULL is fine */
+
+/*
+ * A file with the interpreter I was mapped. Returns its number and fills in RET
+ * for BPF; 0 if it is not wanted, or unknown, which is counted.
+ */
+uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i, struct runtime_file *ret);
+
+void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
+
+/* Keep the names of a function. EV was reported with LEN bytes. */
+void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len);
+
+/*
+ * The capture's id of a script frame, two words of a stack of the interpreter's
+ * file FILE; its record is written if it is new. CAPTURE_NONE if out of memory.
+ */
+uint32_t runtimes_frame(
+	struct runtimes *r, uint32_t file, uint64_t code, uint64_t position, struct cap_writer *w);
+
+struct runtimes_stats {
+	uint64_t functions; /* whose names were read */
+	uint64_t frames; /* distinct script frames */
+	uint64_t unnamed; /* script frames of stacks whose names could not be read, or did not arrive */
+	uint64_t processes, refused_processes; /* images with a known runtime; with one of an unknown version */
+	char summary[256]; /* "python 3.11, 12 processes; python 3.15 is not known"; "" = none was seen */
+};
+
+void runtimes_stats(const struct runtimes *r, struct runtimes_stats *ret);
+
+#endif

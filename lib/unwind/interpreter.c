@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "unwind/interpreter.h"
+#include "base/base.h"
+#include "elf/symbols.h"
+#include "runtime_abi.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHAIN_MAX 4096 /* entries of one hash bucket */
+#define TEXT_MAX (UINT64_C(64) << 20) /* of .rodata, when it is searched for a version */
+
+/*
+ * The dynamic symbols by DT_GNU_HASH: a Bloom filter, buckets and chains of
+ * hashes, each chain in the order of the symbols. Format:
+ * https://flapenguin.me/elf-dt-gnu-hash, and glibc's elf/dl-lookup.c.
+ */
+struct dynsyms {
+	const struct elffile *f;
+	const struct elffile_section *hash, *syms, *strings;
+	uint32_t n_buckets, first, n_bloom, shift;
+};
+
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (; *name; name++)
+		h = h * 33 + (uint8_t)*name;
+	return h;
+}
+
+/* Read N bytes at OFFSET of section S. */
+static bool section_read(
+	const struct elffile *f, const struct elffile_section *s, uint64_t offset, void *to, size_t n)
+{
+	return offset <= s->size && n <= s->size - offset &&
+	       elffile_read_at(f, s->offset + offset, to, n, NULL) == 0;
+}
+
+static bool dynsyms_open(const struct elffile *f, struct dynsyms *d)
+{
+	uint32_t head[4];
+
+	*d = (struct dynsyms){ .f = f };
+	for (size_t i = 0; i < f->n_sections; i++)
+		if (f->sections[i].type == SHT_GNU_HASH)
+			d->hash = &f->sections[i];
+	if (!d->hash || d->hash->link >= f->n_sections)
+		return false;
+	d->syms = &f->sections[d->hash->link];
+	if (d->syms->type != SHT_DYNSYM || d->syms->link >= f->n_sections)
+		return false;
+	d->strings = &f->sections[d->syms->link];
+	if (!section_read(f, d->hash, 0, head, sizeof(head)))
+		return false;
+	d->n_buckets = head[0], d->first = head[1], d->n_bloom = head[2], d->shift = head[3];
+	return d->n_buckets && d->n_bloom && d->shift < 32;
+}
+
+static bool is_named(const struct dynsyms *d, const struct elfcode_symbol *y, const char *name)
+{
+	char text[64];
+	size_t len = strlen(name) + 1;
+
+	return len <= sizeof(text) && section_read(d->f, d->strings, y->name, text, len) &&
+	       memcmp(text, name, len) == 0;
+}
+
+static bool dynsyms_find(const struct dynsyms *d, const char *name, struct elfcode_symbol *ret)
+{
+	const uint32_t h = gnu_hash(name);
+	const uint64_t bloom = 16, buckets = bloom + UINT64_C(8) * d->n_bloom,
+		       chains = buckets + UINT64_C(4) * d->n_buckets;
+	uint64_t word;
+	uint32_t at, hash;
+	uint8_t sym[sizeof(Elf64_Sym)];
+
+	if (!section_read(d->f, d->hash, bloom + UINT64_C(8) * ((h / 64) % d->n_bloom), &word, 8) ||
+		!(word >> (h % 64) & 1) || !(word >> ((h >> d->shift) % 64) & 1) ||
+		!section_read(d->f, d->hash, buckets + UINT64_C(4) * (h % d->n_buckets), &at, 4) ||
+		at < d->first)
+		return false;
+	for (uint32_t n = 0; n < CHAIN_MAX; n++, at++) {
+		if (!section_read(d->f, d->hash, chains + UINT64_C(4) * (at - d->first), &hash, 4))
+			return false;
+		if ((hash | 1) == (h | 1)) {
+			if (!section_read(d->f, d->syms, at * (uint64_t)sizeof(sym), sym, sizeof(sym)))
+				return false;
+			*ret = elfcode_symbol(true, sym);
+			if (is_named(d, ret, name) && ret->shndx != SHN_UNDEF)
+				return true;
+		}
+		if (hash & 1)
+			return false;
+	}
+	return false;
+}
+
+/* The part of FUNCTION that the compiler put elsewhere, if .symtab names it: a call from there returns there. */
+static void find_cold(const struct elffile *f, const char *name, uint64_t cold[2])
+{
+	struct elfcode code = { 0 };
+	_cleanup_free_ uint8_t *syms = NULL, *strings = NULL;
+	size_t len = 0, strings_len = 0;
+
+	if (elfcode_open(f, &code, NULL) == 0 && code.tables[0].syms &&
+		elffile_read(f, code.tables[0].syms, &syms, &len, NULL) == 0 &&
+		elffile_read(f, code.tables[0].strings, &strings, &strings_len, NULL) == 0)
+		for (size_t at = 0; at + sizeof(Elf64_Sym) <= len; at += sizeof(Elf64_Sym)) {
+			struct elfcode_symbol y = elfcode_symbol(true, syms + at);
+
+			if (y.type != STT_FUNC || !y.size || y.name >= strings_len ||
+				strcmp((char *)strings + y.name, name) != 0)
+				continue;
+			cold[0] = y.value;
+			cold[1] = y.value + y.size;
+		}
+	elfcode_spans_free(&code.spans);
+}
+
+/* Py_Version, a constant since 3.11. */
+static uint32_t stated_version(const struct elffile *f, const struct elfcode_symbol *y)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t len;
+
+	if (elffile_read_vaddr(f, y->value, 4, &bytes, &len, NULL) != 0 || len != 4)
+		return 0;
+	return elfcode_le32(bytes);
+}
+
+/* Take a number of up to two digits from *P. */
+static bool take_number(const char **p, uint32_t *ret)
+{
+	const char *begin = *p;
+
+	for (*ret = 0; isdigit((unsigned char)**p) && *p - begin < 2; (*p)++)
+		*ret = *ret * 10 + (uint32_t)(**p - '0');
+	return *p > begin;
+}
+
+/*
+ * Before: the only version from 3.8 to 3.10 at the end of a string among the
+ * constants. sys.version begins with it; the linker may have merged that string
+ * with the end of another one.
+ */
+static uint32_t searched_version(const struct elffile *f)
+{
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < f->n_sections; i++) {
+		const struct elffile_section *s = &f->sections[i];
+		_cleanup_free_ uint8_t *bytes = NULL;
+		size_t len;
+
+		if (s->type != SHT_PROGBITS || s->flags & (SHF_WRITE | SHF_EXECINSTR) ||
+			!(s->flags & SHF_ALLOC) || s->size > TEXT_MAX ||
+			elffile_read(f, s, &bytes, &len, NULL) != 0)
+			continue;
+		for (size_t at = 1; at < len; at++) {
+			const char *p = (const char *)bytes + at;
+			uint32_t minor, micro, version;
+
+			/* elffile_read() ends the bytes with a NUL */
+			if (p[0] != '3' || p[1] != '.' || p[-1] == '.' || isdigit((unsigned char)p[-1]))
+				continue;
+			p += 2;
+			if (!take_number(&p, &minor) || *p++ != '.' || !take_number(&p, &micro) ||
+				(*p && strcmp(p, "+") != 0) || minor < 8 || minor > 10)
+				continue;
+			version = 3u << 24 | minor << 16 | micro << 8 | 0xf0;
+			if (found && found != version)
+				return 0;
+			found = version;
+		}
+	}
+	return found;
+}
+
+static bool find_python(const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
+{
+	struct elfcode_symbol state, eval, version;
+
+	if (!dynsyms_find(d, "_PyRuntime", &state) || !dynsyms_find(d, "_PyEval_EvalFrameDefault", &eval) ||
+		!eval.size || eval.value > UINT64_MAX - eval.size)
+		return false;
+	ret->kind = RUNTIME_PYTHON;
+	ret->version = dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version)
+								 : searched_version(f);
+	ret->state = state.value;
+	ret->state_bytes = state.size;
+	ret->eval[0] = eval.value;
+	ret->eval[1] = eval.value + eval.size;
+	find_cold(f, "_PyEval_EvalFrameDefault.cold", ret->cold);
+	return true;
+}
+
+struct unwindtab_interpreter interpreter_find(const struct elffile *f)
+{
+	struct unwindtab_interpreter ret = { 0 };
+	struct dynsyms d;
+
+	if (f->is64 && dynsyms_open(f, &d))
+		find_python(f, &d, &ret);
+	return ret;
+}
