@@ -320,7 +320,8 @@ static __always_inline void python_lines(struct task_struct *task, struct offcpu
 	__u64 size = 0;
 	__u32 len;
 
-	ev->lines_bytes = ev->lines_all = 0;
+	ev->lines_bytes = 0;
+	ev->lines_all = ~0U;
 	if (script_read(task, &size, 8, at + 16))
 		return;
 	ev->lines_all = size < 0x7fffffff ? size : 0x7fffffff;
