@@ -281,7 +281,6 @@ static __always_inline void python_end(struct scratch *s)
 	if (k->reason)
 		s->ev.scripts = 0;
 	s->ev.script_reason = k->reason;
-	s->count.script_frames += s->ev.scripts;
 	s->count.script_thread += k->reason == SCRIPT_THREAD;
 	s->count.script_memory += k->reason == SCRIPT_MEMORY;
 	s->count.script_mismatch += k->reason == SCRIPT_MISMATCH;
