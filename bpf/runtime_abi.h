@@ -50,6 +50,7 @@ struct runtime_file {
 };
 
 #define RUNTIME_FRAME_BYTES 128
+#define RUNTIME_WINDOW 1024 /* frames are next to each other: as many as this holds are read at once */
 #define RUNTIME_CODE_BYTES 256
 
 /*
