@@ -97,6 +97,15 @@ void runtimes_free(struct runtimes *r)
 	free(r);
 }
 
+int runtimes_check(const char *list, struct err *e)
+{
+	struct runtimes *r = NULL;
+	int rc = !list || strcmp(list, "none") == 0 ? 0 : runtimes_new(list, &r, e);
+
+	runtimes_free(r);
+	return rc;
+}
+
 uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i, struct runtime_file *ret)
 {
 	struct file *f;

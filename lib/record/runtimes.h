@@ -26,6 +26,9 @@ struct runtimes;
 int runtimes_new(const char *list, struct runtimes **ret, struct err *e);
 void runtimes_free(struct runtimes *r); /* NULL is fine */
 
+/* Is LIST one for runtimes_new(), or "none"? -EINVAL with the message if not. */
+int runtimes_check(const char *list, struct err *e);
+
 /*
  * A file with the interpreter I was mapped. Returns its number and fills in RET
  * for BPF; 0 if it is not wanted, or unknown, which is counted.
