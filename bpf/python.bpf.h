@@ -323,8 +323,8 @@ static __always_inline void python_end(struct scratch *s)
 }
 
 /* Read string AT, whose data the interpreter stores as F says. Returns its kind; *BYTES is its length. */
-static __always_inline __u8 python_string(struct task_struct *task, const struct runtime_file *f, __u64 at,
-	__u8 *to, __u32 size, __u16 *bytes)
+static __always_inline __u8 python_string(
+	struct task_struct *task, const struct runtime_file *f, __u64 at, __u8 *to, __u32 size, __u16 *bytes)
 {
 	__u64 head[5]; /* PyASCIIObject: reference count, type, length, hash, state */
 	__u32 state, width, len;
@@ -338,7 +338,10 @@ static __always_inline __u8 python_string(struct task_struct *task, const struct
 	/* compact: the data follow the header */
 	if (!(state & 0x20) || (width != 1 && width != 2 && width != 4) || head[2] >= size / width)
 		return SCRIPT_UNREADABLE;
-	kind = state & 0x40 ? SCRIPT_ASCII : width == 1 ? SCRIPT_LATIN1 : width == 2 ? SCRIPT_UCS2 : SCRIPT_UCS4;
+	kind = state & 0x40 ? SCRIPT_ASCII
+	       : width == 1 ? SCRIPT_LATIN1
+	       : width == 2 ? SCRIPT_UCS2
+			    : SCRIPT_UCS4;
 	at += kind == SCRIPT_ASCII ? f->string_data : f->string_wide_data;
 	len = (__u32)head[2] * width;
 	barrier_var(len);
@@ -535,7 +538,8 @@ static __always_inline bool name_other_scripts(struct task_struct *task, struct 
 
 #endif
 
-/* The second pass, after the native walk of a process with an interpreter. OTHER is not running; NULL: current. */
+/* The second pass, after the native walk of a process with an interpreter. OTHER is not running; NULL:
+ * current. */
 static __always_inline void find_scripts(
 	struct task_struct *other, struct scratch *s, const struct offcpu_key *key, __u64 thread)
 {

@@ -51,7 +51,8 @@ struct runtimes_stats {
 	uint64_t functions; /* whose names were read */
 	uint64_t frames; /* distinct script frames */
 	uint64_t unnamed; /* script frames of stacks whose names could not be read, or did not arrive */
-	uint64_t processes, refused_processes; /* images with a known runtime; with one of an unknown version */
+	uint64_t processes,
+		refused_processes; /* images with a known runtime; with one of an unknown version */
 	char summary[256]; /* "python 3.11, 12 processes; python 3.15 is not known"; "" = none was seen */
 };
 

@@ -42,7 +42,8 @@ int main(int argc, char **argv)
 	pthread_key_t key;
 
 	for (int i = 0; i < 40; i++)
-		pthread_key_create(&key, NULL); /* beyond the keys that a thread's descriptor itself has room for */
+		pthread_key_create(
+			&key, NULL); /* beyond the keys that a thread's descriptor itself has room for */
 	memcpy(_PyRuntime + 592, (int[]){ 1, (int)key }, 8);
 	pthread_setspecific(key, state);
 	WORD(state, 152) = (uint64_t)pthread_self();
@@ -71,7 +72,8 @@ int main(int argc, char **argv)
 	else if (strcmp(how, "kernel") == 0)
 		wild = 0xffff888000000000;
 	else if (strcmp(how, "odd") == 0)
-		wild = (uint64_t)(uintptr_t)mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 8191;
+		wild = (uint64_t)(uintptr_t)mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) +
+		       8191;
 	else if (strcmp(how, "code") == 0)
 		WORD(frames[1], 32) = UINT64_MAX - 7;
 	else if (strcmp(how, "huge") == 0)
