@@ -14,7 +14,7 @@
 static const struct runtime {
 	const char *name;
 	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
-	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n,
+	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
 } known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line } };
 
@@ -29,7 +29,7 @@ struct function {
 	char *name, *source; /* UTF-8; NULL = not readable */
 	uint32_t first_line;
 	uint8_t *lines;
-	size_t n_lines;
+	uint32_t n_lines, all_lines; /* bytes that are here; that the line table has */
 };
 
 struct runtimes {
@@ -95,6 +95,15 @@ void runtimes_free(struct runtimes *r)
 	idmap_free(&r->by_code);
 	idmap_free(&r->frames);
 	free(r);
+}
+
+int runtimes_check(const char *list, struct err *e)
+{
+	struct runtimes *r = NULL;
+	int rc = !list || strcmp(list, "none") == 0 ? 0 : runtimes_new(list, &r, e);
+
+	runtimes_free(r);
+	return rc;
 }
 
 uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i, struct runtime_file *ret)
@@ -201,7 +210,9 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 	if (at == UINT32_MAX || !added)
 		return;
 	f = &r->functions[r->n_functions++];
-	*f = (struct function){ .file = ev->runtime, .first_line = ev->first_line };
+	*f = (struct function){
+		.file = ev->runtime, .first_line = ev->first_line, .all_lines = ev->lines_all
+	};
 	f->name = to_utf8(ev->name_kind, ev->name, ev->name_bytes);
 	f->source = to_utf8(ev->file_kind, ev->file, ev->file_bytes);
 	keep_lines(r, f, ev);
@@ -209,8 +220,7 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 }
 
 /* The id of a frame in function AT (UINT32_MAX = unknown) at LINE; its record is written if it is new. */
-static uint32_t frame(
-	struct runtimes *r, uint32_t kind, uint32_t at, uint32_t line, struct cap_writer *w)
+static uint32_t frame(struct runtimes *r, uint32_t kind, uint32_t at, uint32_t line, struct cap_writer *w)
 {
 	const struct function *f = at != UINT32_MAX ? &r->functions[at] : NULL;
 	bool added;
@@ -232,8 +242,7 @@ static uint32_t frame(
 uint32_t runtimes_frame(
 	struct runtimes *r, uint32_t file, uint64_t code, uint64_t position, struct cap_writer *w)
 {
-	const struct idmap_slot *slot =
-		idmap_find(&r->by_code, SCRIPT_CODE(code), SCRIPT_CHECK(position));
+	const struct idmap_slot *slot = idmap_find(&r->by_code, SCRIPT_CODE(code), SCRIPT_CHECK(position));
 	const struct function *f = slot ? &r->functions[slot->value] : NULL;
 	uint32_t kind = file < r->n_files ? r->files[file].kind : RUNTIME_NONE;
 
@@ -245,7 +254,7 @@ uint32_t runtimes_frame(
 	}
 	return frame(r, kind, slot->value,
 		known[kind].line(r->files[file].version, f->first_line, f->lines, f->n_lines,
-			SCRIPT_POSITION(position)),
+			f->n_lines < f->all_lines, SCRIPT_POSITION(position)),
 		w);
 }
 
