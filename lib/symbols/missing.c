@@ -68,5 +68,5 @@ int missing_names_count(
 
 bool missing_names_many(const struct missing_names *m)
 {
-	return m->unnamed >= MISSING_FRAMES_MIN && m->unnamed >= m->frames / 20;
+	return m->unnamed >= MISSING_FRAMES_MIN && m->unnamed * 20 >= m->frames;
 }

@@ -14,6 +14,7 @@
 #define FDE_BYTES 64 /* lengths, CIE, start and range */
 #define CIE_BYTES 256
 #define CIES 16
+#define WINDOW_BYTES 2048
 #define LOAD_COST                                                                                            \
 	(16u << 10) /* reading so many bytes of the table takes as long as one search in the file            \
 		     */
@@ -35,6 +36,10 @@ struct table {
 		struct cfi_cie cie;
 		bool good;
 	} cies[CIES];
+	/* the bytes read last: FDEs are mostly in the order of their functions */
+	uint8_t window[WINDOW_BYTES];
+	uint64_t window_at;
+	size_t window_len;
 };
 
 static bool offset_of(const struct elffile *f, uint64_t vaddr, uint64_t *offset, uint64_t *left)
@@ -133,16 +138,33 @@ static const struct cfi_cie *read_cie(struct table *t, uint64_t vaddr)
 	return t->cies[i].good ? &t->cies[i].cie : NULL;
 }
 
+/* The first bytes of the FDE at VADDR; they stay valid until the next call. */
+static bool read_window(struct table *t, uint64_t vaddr, struct cfi_section *ret)
+{
+	if (vaddr < t->window_at || vaddr - t->window_at + FDE_BYTES > t->window_len) {
+		t->window_at = vaddr;
+		t->window_len = 0;
+		if (!read_bytes(t->f, vaddr, t->window, WINDOW_BYTES, ret))
+			return false;
+		t->window_len = ret->len;
+	}
+	*ret = (struct cfi_section){ .p = t->window + (vaddr - t->window_at),
+		.len = MIN(t->window_len - (vaddr - t->window_at), (size_t)FDE_BYTES),
+		.vaddr = vaddr,
+		.eh = true,
+		.partial = true };
+	return true;
+}
+
 /* The range of the FDE at VADDR, if it begins at START. */
 static struct fde_range read_fde(struct table *t, uint64_t vaddr, uint64_t start)
 {
-	uint8_t bytes[FDE_BYTES];
 	const struct cfi_cie *cie;
 	struct cfi_section s;
 	struct cfi_fde fde;
 	uint64_t at;
 
-	if (!read_bytes(t->f, vaddr, bytes, sizeof(bytes), &s) || !cfi_one_cie_vaddr(&s, &at))
+	if (!read_window(t, vaddr, &s) || !cfi_one_cie_vaddr(&s, &at))
 		return (struct fde_range){ 0 };
 	cie = read_cie(t, at);
 	if (!cie || !cfi_one_fde(&s, cie, &fde) || fde.pc != start)

@@ -175,6 +175,23 @@ is "$(says 300 /usr/bin/sorts "$TMP/cc.stripped" -q)" "" "-q says nothing of it"
 DEBUGINFOD_URLS='' run "$sym" --symfs "$root" "$cap"
 is "$(cat "$err")" "" "nor does anyone who set DEBUGINFOD_URLS hear of it"
 is "$(says 9 /usr/bin/sorts "$TMP/cc.stripped")" "" "nor is it said of less than ten frames"
+cat >"$TMP/few.c" <<'C'
+__attribute__((noinline, noclone)) static int hidden(int x) { __asm__ volatile("nop"); return x; }
+int exported(int x) { return hidden(x) + 1; }
+int main(int argc, char **argv) { (void)argv; return exported(argc); }
+C
+gcc -O1 -rdynamic -Wl,--build-id -o "$TMP/few" "$TMP/few.c"
+strip -o "$TMP/few.stripped" "$TMP/few"
+cp "$TMP/few.stripped" "$root/usr/bin/few"
+# few N: the messages for 12 frames without a name among N
+few() {
+	nm "$TMP/few" | awk -v n="$1" '$3 == "hidden" { while (i++ < 12) print $1 } $3 == "exported" { while (k++ < n - 12) print $1 }' |
+		"$maker" --list "$cap" "$TMP/few.stripped" /usr/bin/few >/dev/null
+	env -u DEBUGINFOD_URLS "$sym" --symfs "$root" "$cap" 2>&1 >/dev/null | head -n 1
+}
+is "$(few 241)" "" "nor of less than a twentieth of the frames"
+is "$(few 240)" "symbolize: 12 of 240 user frames have no name for lack of debug files, most in few" \
+	"but it is said of a twentieth"
 cp "$TMP/cc" "$root/usr/bin/sorts"
 is "$(says 300 /usr/bin/sorts "$TMP/cc")" "" "nor of a file with its symbols"
 mkdir -p "$root/usr/local/bin"
