@@ -151,7 +151,7 @@ static __always_inline void walk_begin(struct unwind_walk *u, struct task_struct
 	/* task_layout may not have found it: the walk stops where it needs it */
 	u->tls = bpf_core_field_exists(task->thread.fsbase) ? BPF_CORE_READ(task, thread.fsbase) : 0;
 	u->go_came = GO_NOT_YET;
-	u->go_have = 0;
+	u->go_have = u->go_copies = 0;
 	u->go_sp = u->go_next = 0;
 }
 
