@@ -55,14 +55,20 @@ __noinline int go_saved(__u32 remote, __u32 cfa_off, __u32 fp_off, __u32 ra_off)
 	return go_stack_has(w, 3, g, end - distance);
 }
 
+/* The base of a thread's local storage; 0 = not known: task_layout may not have found it. */
+static __always_inline __u64 tls_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->thread.fsbase) ? BPF_CORE_READ(task, thread.fsbase) : 0;
+}
+
 /* The other goroutine of the thread; *OTHER is 0 if it has none. */
 static __always_inline int go_other(struct unwind_walk *w, __u32 cfa_off, __u32 fp_off, __u64 *other)
 {
-	__u64 g, m, owner;
+	__u64 g, m, owner, tls = w->remote ? w->tls : tls_of((void *)bpf_get_current_task());
 
-	if (!w->tls)
+	if (!tls)
 		return REASON_REGISTER;
-	if (!go_word(w, 0, w->tls + (__s32)cfa_off, &g) || !go_word(w, 1, g + (fp_off & 0xffff), &m) ||
+	if (!go_word(w, 0, tls + (__s32)cfa_off, &g) || !go_word(w, 1, g + (fp_off & 0xffff), &m) ||
 		!go_word(w, 2, m + (fp_off >> 16), other))
 		return REASON_MEMORY;
 	if (!*other)

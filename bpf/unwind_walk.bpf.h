@@ -49,7 +49,7 @@ struct unwind_walk {
 	__u64 go_sp, go_next; /* GO_BY_CALLBACK: where the thread's own stack is next; the same once this
 				 frame is left */
 	__u64 go_ra; /* address of the return address */
-	__u64 tls; /* the thread's TLS base; 0 = not known */
+	__u64 tls; /* remote: the thread's TLS base; 0 = not known */
 	__u32 serial; /* of the mappings */
 	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
 	__u64 tag; /* known_tag(), for the cache of known rules */
