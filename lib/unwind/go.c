@@ -310,7 +310,7 @@ static bool sets_sp(const struct gopclntab_function *fn)
 	static const char *const names[] = { "systemstack", "asmcgocall", "asmcgocall_no_g", "mcall",
 		"morestack", "cgocallback", "cgocallback_gofunc", "gogo", "nanotime", "nanotime1", "walltime",
 		"walltime1", "sigtramp", "cgoSigtramp", "sigfwd", "callCgoSigaction", "callCgoMmap",
-		"callCgoMunmap", "racecall", "racecallbackthunk" };
+		"callCgoMunmap", "racecall", "racecallbackthunk", "msancall", "asancall", "libfuzzerCall" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (is_named(fn, names[i]))
