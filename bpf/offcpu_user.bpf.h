@@ -125,9 +125,9 @@ static __always_inline const struct pt_regs *user_regs(
 #endif
 }
 
-/* Start at the frame with which TASK entered the kernel. */
-static __always_inline void walk_begin(struct unwind_walk *u, struct task_struct *task,
-	const struct pt_regs *regs, __u64 regs_address, __u64 now)
+/* Start at the frame that entered the kernel. */
+static __always_inline void walk_begin(
+	struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address, __u64 now)
 {
 	u->pc = PT_REGS_IP(regs);
 	u->sp = PT_REGS_SP(regs);
@@ -149,10 +149,8 @@ static __always_inline void walk_begin(struct unwind_walk *u, struct task_struct
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
 	u->verdict = VERDICT_UNVERIFIED;
-	/* task_layout may not have found it: the walk stops where it needs it */
-	u->tls = bpf_core_field_exists(task->thread.fsbase) ? BPF_CORE_READ(task, thread.fsbase) : 0;
 	u->go_came = GO_NOT_YET;
-	u->go_have = 0;
+	u->go_have = u->go_copies = 0;
 	u->go_sp = u->go_next = 0;
 }
 
@@ -205,12 +203,6 @@ static __always_inline bool lacks_tables(const struct scratch *s)
 	       (s->ev.reason == REASON_NOT_READY || s->ev.reason == REASON_NO_MAPPING);
 }
 
-/* What a thread's own descriptor is found by: its fs base. 0: not known on this kernel. */
-static __always_inline __u64 thread_pointer(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->thread.fsbase) ? task_get(task, thread.fsbase) : 0;
-}
-
 /*
  * Turn the result of the walk of TASK, the thread of KEY, into the scratch
  * event, and send it if it is new. OTHER: the same task if it is not running.
@@ -240,7 +232,7 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	if (!scripts || !u->runtime)
 		return identify(s, w, last);
 	no_scripts(&s->ev);
-	find_scripts(other, s, key, thread_pointer(task));
+	find_scripts(other, s, key, tls_of(task));
 	if (is_new(s, w, last))
 		w->unsent |= put(&s->ev, s, name_scripts(other, s)) ? 0 : 2;
 	return s->ev.id;
@@ -308,7 +300,7 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	regs = user_regs(task, s, &regs_address);
 	if (arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, task, regs, regs_address, now);
+	walk_begin(&s->walk, regs, regs_address, now);
 	if (walk_maps(&s->walk, w, key))
 		walk_own(s);
 	id = walk_end(s, w, key, task, NULL);
@@ -407,7 +399,8 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	regs = (void *)bpf_task_pt_regs(task);
 	if (by_table && arch_is_32bit(regs))
 		return no_stack(REASON_COMPAT);
-	walk_begin(&s->walk, task, regs, (__u64)regs, bpf_ktime_get_ns());
+	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns());
+	s->walk.tls = tls_of(task);
 	s->walk.by_fp = !by_table;
 	if (!by_table)
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);

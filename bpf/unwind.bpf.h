@@ -132,7 +132,9 @@ static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_r
 {
 	__u64 addr = w->cfa + (__s64)r->ra_off;
 
-	if (r->cfa == UNWIND_CFA_PLT || r->cfa >= UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL) {
+	if (r->cfa >= UNWIND_CFA_GO_SAVED) {
+		addr = w->go_ra;
+	} else if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL) {
 		addr = w->cfa - 8;
 	} else if (r->ra == UNWIND_RA_AT_SP) {
 		addr = w->sp + (__s64)r->ra_off;

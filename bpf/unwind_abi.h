@@ -53,7 +53,7 @@ enum unwind_cfa {
 	UNWIND_CFA_DEREF_PLUS = 5,
 	/*
 	 * The frame is on another stack of a Go program; the return address is at
-	 * CFA - 8. With UNWIND_FP_CFA the caller's frame pointer is at CFA - 16,
+	 * CFA - 8, except for UNWIND_GO_MORE. With UNWIND_FP_CFA the caller's frame pointer is at CFA - 16,
 	 * else it is UNWIND_FP_SAME or UNWIND_FP_UNKNOWN.
 	 *
 	 * SAVED: the word at SP + cfa_off is a goroutine G, that at SP + fp_off a
@@ -78,7 +78,12 @@ enum unwind_go {
 	 * a call before, the word at that one's stack pointer is this one's.
 	 */
 	UNWIND_GO_CALLBACK = 1,
-	UNWIND_GO_NO_GOROUTINE = 2, /* whom the thread runs: there must be none */
+	/*
+	 * whom the thread runs, whose stack was found to be too small. Only in a
+	 * walk that comes through UNWIND_GO_COPIES; its CFA is X's stack pointer, its
+	 * return address the word behind that in X.
+	 */
+	UNWIND_GO_MORE = 2,
 };
 
 /* In a goroutine, whose first two words say where its stack begins and ends. */
@@ -129,6 +134,8 @@ enum unwind_flags {
 	 * the call.
 	 */
 	UNWIND_IN_SYSCALL = 2,
+	/* what was called here moves the goroutine's stack: the thread still runs that goroutine */
+	UNWIND_GO_COPIES = 4,
 };
 
 struct unwind_rule {

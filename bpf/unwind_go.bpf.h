@@ -11,8 +11,8 @@
 #define STACKTOOLS_UNWIND_GO_BPF_H
 
 /*
- * Word number I of this frame's way. Each is read only once: the walk of another
- * task may repeat the frame for each word.
+ * Word number I of this frame's way, in this order. Each is read only once: the
+ * walk of another task may repeat the frame for each word.
  */
 static __always_inline bool go_word(struct unwind_walk *w, __u32 i, __u64 addr, __u64 *value)
 {
@@ -51,17 +51,24 @@ __noinline int go_saved(__u32 remote, __u32 cfa_off, __u32 fp_off, __u32 ra_off)
 		!go_word(w, 2, g + UNWIND_GO_STACK_END, &end))
 		return REASON_MEMORY;
 	w->cfa = end - distance + (__s32)ra_off;
+	w->go_ra = w->cfa - 8;
 	return go_stack_has(w, 3, g, end - distance);
+}
+
+/* The base of a thread's local storage; 0 = not known: task_layout may not have found it. */
+static __always_inline __u64 tls_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->thread.fsbase) ? BPF_CORE_READ(task, thread.fsbase) : 0;
 }
 
 /* The other goroutine of the thread; *OTHER is 0 if it has none. */
 static __always_inline int go_other(struct unwind_walk *w, __u32 cfa_off, __u32 fp_off, __u64 *other)
 {
-	__u64 g, m, owner;
+	__u64 g, m, owner, tls = w->remote ? w->tls : tls_of((void *)bpf_get_current_task());
 
-	if (!w->tls)
+	if (!tls)
 		return REASON_REGISTER;
-	if (!go_word(w, 0, w->tls + (__s32)cfa_off, &g) || !go_word(w, 1, g + (fp_off & 0xffff), &m) ||
+	if (!go_word(w, 0, tls + (__s32)cfa_off, &g) || !go_word(w, 1, g + (fp_off & 0xffff), &m) ||
 		!go_word(w, 2, m + (fp_off >> 16), other))
 		return REASON_MEMORY;
 	if (!*other)
@@ -77,7 +84,7 @@ static __always_inline int go_other(struct unwind_walk *w, __u32 cfa_off, __u32 
 __noinline int go_by_tls(__u32 remote, __u32 kind, __u32 cfa_off, __u32 fp_off, __u32 ra_off)
 {
 	struct unwind_walk *w = walk_of(remote);
-	__u64 other, sp;
+	__u64 other, owner, sp;
 	int why;
 
 	if (!w)
@@ -87,18 +94,31 @@ __noinline int go_by_tls(__u32 remote, __u32 kind, __u32 cfa_off, __u32 fp_off, 
 		return why;
 	if (!other)
 		return kind == UNWIND_GO_CALLBACK ? REASON_LOOP : GO_ENDS;
-	/* systemstack switches only to a thread's own stack that is not in use */
-	if (kind == UNWIND_GO_NO_GOROUTINE || (kind == UNWIND_GO_GOROUTINE && w->go_came))
+	/*
+	 * systemstack switches only to a thread's own stack that is not in use;
+	 * after morestack the thread may be about to run another goroutine
+	 */
+	if ((kind != UNWIND_GO_CALLBACK && w->go_came) || (kind == UNWIND_GO_MORE && !w->go_copies))
 		return REASON_EXPRESSION;
 	sp = w->go_sp;
 	if (w->go_came != GO_BY_CALLBACK && !go_word(w, 4, other + (ra_off >> 16), &sp))
 		return REASON_MEMORY;
 	w->cfa = sp + (ra_off & 0xffff);
-	if (kind == UNWIND_GO_GOROUTINE)
-		return go_stack_has(w, 5, other, sp);
-	if (sp & 7)
-		return REASON_LOOP;
-	return go_word(w, 5, sp, &w->go_next) ? 0 : REASON_MEMORY;
+	w->go_ra = w->cfa - 8;
+	if (kind == UNWIND_GO_CALLBACK) {
+		if (sp & 7)
+			return REASON_LOOP;
+		return go_word(w, 5, sp, &w->go_next) ? 0 : REASON_MEMORY;
+	}
+	why = go_stack_has(w, 5, other, sp);
+	if (why || kind == UNWIND_GO_GOROUTINE)
+		return why;
+	/* in X: stack pointer, PC, X itself */
+	w->cfa = sp;
+	w->go_ra = other + (ra_off >> 16) + 8;
+	if (!go_word(w, 7, w->go_ra + 8, &owner))
+		return REASON_MEMORY;
+	return owner == other ? 0 : REASON_LOOP;
 }
 
 /* Find the CFA by R; false if the walk has ended. */
@@ -120,6 +140,7 @@ static __always_inline bool go_cfa(struct unwind_walk *w, const struct unwind_ru
 static __always_inline void go_left(struct unwind_walk *w, const struct unwind_rule *r)
 {
 	w->go_have = 0;
+	w->go_copies = (r->flags & UNWIND_GO_COPIES) != 0;
 	if (r->cfa != UNWIND_CFA_GO_TLS)
 		return;
 	w->go_came = r->reg == UNWIND_GO_CALLBACK ? GO_BY_CALLBACK : GO_BY_GOROUTINE;

@@ -44,12 +44,14 @@ struct unwind_walk {
 	__u8 stacks; /* switches of stack so far */
 	__u8 bx_from; /* for bx_at: enum unwind_bx_from */
 	__u8 go_came; /* enum unwind_go_came */
-	__u8 pad[2];
+	__u8 go_copies; /* the last frame had UNWIND_GO_COPIES */
+	__u8 pad[1];
 	__u32 go_have; /* words in go_words */
 	__u64 go_words[UNWIND_GO_WORDS]; /* read for the current frame */
 	__u64 go_sp, go_next; /* GO_BY_CALLBACK: where the thread's own stack is next; the same once this
 				 frame is left */
-	__u64 tls; /* the thread's TLS base; 0 = not known */
+	__u64 go_ra; /* address of the return address */
+	__u64 tls; /* remote: the thread's TLS base; 0 = not known */
 	__u32 serial; /* of the mappings */
 	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
 	__u32 runtime; /* see struct unwind_proc */

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define RULE_MAX (4 * UNWINDTEXT_MAX + 16)
+#define RULE_MAX (4 * UNWINDTEXT_MAX + 24)
 
 struct opts {
 	bool summary;
@@ -139,6 +139,7 @@ static void format_rule(const struct unwind_rule *rule, char *buf, size_t cap)
 {
 	const char *flag = rule->flags & UNWIND_SIGNAL       ? " signal"
 			   : rule->flags & UNWIND_IN_SYSCALL ? " in-syscall"
+			   : rule->flags & UNWIND_GO_COPIES  ? " copies-stack"
 							     : "";
 	struct unwindtext text;
 

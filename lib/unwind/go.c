@@ -310,7 +310,7 @@ static bool sets_sp(const struct gopclntab_function *fn)
 	static const char *const names[] = { "systemstack", "asmcgocall", "asmcgocall_no_g", "mcall",
 		"morestack", "cgocallback", "cgocallback_gofunc", "gogo", "nanotime", "nanotime1", "walltime",
 		"walltime1", "sigtramp", "cgoSigtramp", "sigfwd", "callCgoSigaction", "callCgoMmap",
-		"callCgoMunmap", "racecall", "racecallbackthunk" };
+		"callCgoMunmap", "racecall", "racecallbackthunk", "msancall", "asancall", "libfuzzerCall" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (is_named(fn, names[i]))
@@ -325,7 +325,7 @@ static bool sets_sp(const struct gopclntab_function *fn)
  * address; FP: enum unwind_fp. Go functions do not keep RBX, but what needs it is
  * C code, and a walk comes to that only by a rule that loses it.
  */
-static void put_frame(struct making *m, uint64_t pc, int32_t size, enum unwind_fp fp)
+static void put_frame(struct making *m, uint64_t pc, int32_t size, enum unwind_fp fp, uint8_t flags)
 {
 	struct unwind_rule r = { .cfa = UNWIND_CFA_REG,
 		.reg = UNWINDX86_SP,
@@ -333,7 +333,8 @@ static void put_frame(struct making *m, uint64_t pc, int32_t size, enum unwind_f
 		.fp = fp,
 		.fp_off = fp == UNWIND_FP_CFA ? -2 * WORD : 0,
 		.ra = UNWIND_RA_CALL,
-		.ra_off = fp == UNWIND_FP_UNKNOWN ? UNWIND_BX_UNKNOWN : UNWIND_BX_SAME };
+		.ra_off = fp == UNWIND_FP_UNKNOWN ? UNWIND_BX_UNKNOWN : UNWIND_BX_SAME,
+		.flags = flags };
 
 	if (size == -WORD && code_is(m->g, m->fn, pc - 2, "\x41\x5c", 2)) { /* pop %r12: see vfork(2) */
 		r.ra = UNWIND_RA_REG;
@@ -342,6 +343,31 @@ static void put_frame(struct making *m, uint64_t pc, int32_t size, enum unwind_f
 		r = unsupported;
 	}
 	put(m, pc, &r);
+}
+
+/* Does I, at PC, call runtime.NAME? */
+static bool calls(const struct unwindgo *g, uint64_t pc, const struct unwindx86_insn *i, const char *name)
+{
+	struct gopclntab_function fn;
+
+	return i->op == 0xe8 && gopclntab_find(g->table, pc + i->len + (uint64_t)(int64_t)i->imm, &fn) &&
+	       is_named(&fn, name);
+}
+
+/*
+ * newstack either gives the thread to another goroutine, or moves the stack of
+ * the one that it runs: mark the calls for the latter from PC up to END.
+ */
+static void put_copies(struct making *m, uint64_t pc, uint64_t end, int32_t size, enum unwind_fp fp)
+{
+	struct unwindx86_insn i;
+
+	for (; pc < end && decode_at(m->g, m->fn, pc, &i); pc += i.len) {
+		if (!calls(m->g, pc, &i, "copystack"))
+			continue;
+		put_frame(m, pc, size, fp, UNWIND_GO_COPIES);
+		put_frame(m, pc + i.len, size, fp, 0);
+	}
 }
 
 /* Where the first frame of SIZE bytes begins at PC: is the frame pointer saved at its top, and from where on?
@@ -367,18 +393,24 @@ struct frames {
 /* The rows of the range of R, up to END. */
 static void put_range(struct making *m, struct frames *f, const struct gopclntab_run *r)
 {
+	uint64_t from;
+	enum unwind_fp fp;
+
 	if (r->value <= 0) {
-		put_frame(m, r->start, r->value, UNWIND_FP_SAME);
+		put_frame(m, r->start, r->value, UNWIND_FP_SAME, 0);
 		return;
 	}
 	if (!f->known) {
 		f->known = true;
 		f->saved = fp_is_saved(m, r->start, r->value, &f->from) && f->from < r->end;
 		if (f->saved && f->from > r->start)
-			put_frame(m, r->start, r->value, UNWIND_FP_SAME);
+			put_frame(m, r->start, r->value, UNWIND_FP_SAME, 0);
 	}
-	put_frame(m, f->saved ? MAX(f->from, r->start) : r->start, r->value,
-		f->saved ? UNWIND_FP_CFA : UNWIND_FP_UNKNOWN);
+	from = f->saved ? MAX(f->from, r->start) : r->start;
+	fp = f->saved ? UNWIND_FP_CFA : UNWIND_FP_UNKNOWN;
+	put_frame(m, from, r->value, fp, 0);
+	if (is_named(m->fn, "newstack"))
+		put_copies(m, from, r->end, r->value, fp);
 }
 
 /*
@@ -401,8 +433,10 @@ static void put_calls(struct making *m, uint64_t pc, int32_t frame, bool saved)
 		r = rule_of_call(m->g, m->fn, pc + i.len, frame, saved);
 		if (is_named(m->fn, "morestack")) {
 			r = m->g->to_goroutine.cfa ? m->g->to_goroutine : unsupported;
-			if (r.cfa == UNWIND_CFA_GO_TLS)
-				r.reg = UNWIND_GO_NO_GOROUTINE;
+			if (r.cfa == UNWIND_CFA_GO_TLS) {
+				r.reg = UNWIND_GO_MORE;
+				r.fp = UNWIND_FP_UNKNOWN;
+			}
 		} else if (r.cfa == UNWIND_CFA_GO_TLS &&
 			   strncmp(m->fn->name, "runtime.cgocallback", 19) == 0) {
 			r.reg = UNWIND_GO_CALLBACK;

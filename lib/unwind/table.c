@@ -50,9 +50,8 @@ static bool good_call(const struct unwind_rule *r)
 /* The two kinds of UNWIND_CFA_GO_* use all offsets for the CFA. */
 static bool good_go(const struct unwind_rule *r)
 {
-	return r->reg <= (r->cfa == UNWIND_CFA_GO_TLS ? UNWIND_GO_NO_GOROUTINE : 0) &&
-	       r->ra == UNWIND_RA_CFA && !r->flags &&
-	       (r->fp == UNWIND_FP_SAME || r->fp == UNWIND_FP_CFA || r->fp == UNWIND_FP_UNKNOWN);
+	return r->reg <= (r->cfa == UNWIND_CFA_GO_TLS ? UNWIND_GO_MORE : 0) && r->ra == UNWIND_RA_CFA &&
+	       !r->flags && (r->fp == UNWIND_FP_SAME || r->fp == UNWIND_FP_CFA || r->fp == UNWIND_FP_UNKNOWN);
 }
 
 static bool good_rule(const struct unwind_rule *r)
@@ -65,7 +64,7 @@ static bool good_rule(const struct unwind_rule *r)
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
 	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_CALL &&
 	       (r->ra != UNWIND_RA_CALL || good_call(r)) &&
-	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL));
+	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL | UNWIND_GO_COPIES));
 }
 
 static bool good_rules(const struct unwind_rule *rules, uint32_t n)

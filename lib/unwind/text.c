@@ -44,7 +44,7 @@ static void put_cfa(const struct unwind_rule *r, char *buf)
 		snprintf(buf, UNWINDTEXT_MAX, "%s(%%fs:%" PRId32 ")",
 			r->reg == UNWIND_GO_GOROUTINE  ? "goroutine"
 			: r->reg == UNWIND_GO_CALLBACK ? "thread"
-						       : "no-goroutine",
+						       : "more-stack",
 			r->cfa_off);
 		break;
 	default:
@@ -86,6 +86,10 @@ static void put_ra(const struct unwind_rule *r, char *buf)
 {
 	bool implied = r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || is_go(r);
 
+	if (r->cfa == UNWIND_CFA_GO_TLS && r->reg == UNWIND_GO_MORE) {
+		snprintf(buf, UNWINDTEXT_MAX, "saved");
+		return;
+	}
 	switch (r->ra) {
 	case UNWIND_RA_CALL:
 		put_sum(buf, "", "c", -8, "");

@@ -28,7 +28,8 @@ struct walk {
 	enum fp_is fp_is;
 	bool in_syscall;
 	enum go_came go_came;
-	uint64_t go_sp, go_next; /* as in struct unwind_walk */
+	bool go_copies;
+	uint64_t go_sp, go_next, go_ra; /* as in struct unwind_walk */
 	bool retry; /* no row before the return address: check its own row for an end mark */
 	bool by_fp; /* at least one step was taken by frame pointer */
 	unsigned int stacks;
@@ -147,6 +148,22 @@ static enum step in_goroutine(struct walk *w, uint64_t g, uint64_t sp, uint64_t 
 	if (sp <= from || sp > end || sp % 8)
 		return stop(w, REASON_LOOP);
 	w->cfa = sp + off;
+	w->go_ra = w->cfa - 8;
+	return GO_ON;
+}
+
+/* In G, at AT: stack pointer, PC, goroutine. */
+static enum step in_too_small_stack(struct walk *w, uint64_t g, uint64_t at, uint64_t sp)
+{
+	uint64_t its;
+
+	if (!word(w, at + 16, &its))
+		return stop(w, REASON_MEMORY);
+	if (its != g)
+		return stop(w, REASON_LOOP);
+	if (in_goroutine(w, g, sp, 0) == ENDED)
+		return ENDED;
+	w->go_ra = at + 8;
 	return GO_ON;
 }
 
@@ -176,15 +193,18 @@ static enum step go_by_tls(struct walk *w, const struct unwind_rule *r)
 		return stop(w, REASON_MEMORY);
 	if (owner != m)
 		return stop(w, REASON_LOOP);
-	if (r->reg == UNWIND_GO_NO_GOROUTINE || (r->reg == UNWIND_GO_GOROUTINE && w->go_came))
+	if ((r->reg != UNWIND_GO_CALLBACK && w->go_came) || (r->reg == UNWIND_GO_MORE && !w->go_copies))
 		return stop(w, REASON_EXPRESSION);
 	if (w->go_came != GO_BY_CALLBACK && !word(w, other + high(r->ra_off), &sp))
 		return stop(w, REASON_MEMORY);
 	if (r->reg == UNWIND_GO_GOROUTINE)
 		return in_goroutine(w, other, sp, low(r->ra_off));
+	if (r->reg == UNWIND_GO_MORE)
+		return in_too_small_stack(w, other, other + high(r->ra_off), sp);
 	if (sp % 8)
 		return stop(w, REASON_LOOP);
 	w->cfa = sp + low(r->ra_off);
+	w->go_ra = w->cfa - 8;
 	return word(w, sp, &w->go_next) ? GO_ON : stop(w, REASON_MEMORY);
 }
 
@@ -250,8 +270,9 @@ static enum step find_ra(struct walk *w, const struct unwind_rule *r, uint64_t *
 {
 	uint64_t addr = w->cfa + (uint64_t)(int64_t)r->ra_off;
 
-	if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || is_go(r) ||
-		r->ra == UNWIND_RA_CALL)
+	if (is_go(r))
+		addr = w->go_ra;
+	else if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL)
 		addr = w->cfa - 8;
 	else if (r->ra == UNWIND_RA_AT_SP)
 		addr = w->sp + (uint64_t)(int64_t)r->ra_off;
@@ -278,6 +299,7 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &is) == ENDED || find_ra(w, r, &ra) == ENDED)
 		return ENDED;
 	follow_bx(w, r);
+	w->go_copies = r->flags & UNWIND_GO_COPIES;
 	if (r->cfa == UNWIND_CFA_GO_TLS) {
 		w->go_came = r->reg == UNWIND_GO_CALLBACK ? GO_BY_CALLBACK : GO_BY_GOROUTINE;
 		w->go_sp = w->go_next;

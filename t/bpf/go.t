@@ -41,7 +41,7 @@ is "$rc" 0 "four Go programs are recorded"
 share() {
 	waits "$TMP/go.cap" '
 		return if $w->{pid} != '"$(cat "$TMP/$1.pid")"';
-		$h{all} += $w->{total_ns}; $h{complete} += $w->{total_ns} if $w->{user_stack_verdict} eq "complete"' >"$TMP/share"
+		$h{all} += $w->{total_ns}; $h{complete} += $w->{total_ns} if ($w->{user_stack_verdict} // "") eq "complete"' >"$TMP/share"
 	awk '{ n[$1] = $2 } END { printf "%d\n", n["all"] ? 10000 * n["complete"] / n["all"] : 0 }' "$TMP/share"
 }
 
@@ -54,7 +54,7 @@ done
 kept='m{^(main\.|_cgoexp_|crosscall2$|syscall\.(read|Syscall)$|runtime\.(goexit|cgocall|asmcgocall|cgocallback)$)}'
 own() {
 	waits "$TMP/go.cap" '
-		return if $w->{pid} != '"$(cat "$TMP/$1.pid")"' || $w->{user_stack_verdict} ne "complete";
+		return if $w->{pid} != '"$(cat "$TMP/$1.pid")"' || ($w->{user_stack_verdict} // "") ne "complete";
 		my @f = map { s/\.abi0$//r } split /;/, user();
 		return if $f[-1] ne "runtime.goexit";
 		$h{join ";", grep { '"$kept"' } @f} = $w->{tid}' | sed 's/ [0-9]*$//' | sort -u
@@ -80,7 +80,7 @@ done
 whole() {
 	waits "$TMP/go.cap" '
 		$h{join ";", map { s/\.abi0$//r } split /;/, user()}++
-			if $w->{pid} == '"$(cat "$TMP/$1.pid")"' && $w->{user_stack_verdict} eq "complete"'
+			if $w->{pid} == '"$(cat "$TMP/$1.pid")"' && ($w->{user_stack_verdict} // "") eq "complete"'
 }
 
 for name in waits waits-s; do

@@ -195,6 +195,11 @@ static const struct go_function functions[] = {
 	/* pop %r12; syscall; push %r12; ret */
 	{ "syscall.rawVforkSyscall", 0, "\x02\x02\x0f\x04\x10\x3a", "\x16\x40", NULL,
 		CODE("\x41\x5c\x0f\x05\x41\x54\xc3") },
+	/* sub $8,%rsp; call copystack; call gopreempt_m */
+	{ "runtime.newstack", 0, "\x02\x04\x10\x3c", "\x16\x40", NULL,
+		CODE("\x48\x83\xec\x08\xe8\x37\0\0\0\xe8\x72\0\0\0\xc3") },
+	{ "runtime.copystack", 0, "\x02\x40", "\x16\x40", NULL, CODE("\xc3") },
+	{ "runtime.gopreempt_m", 0, "\x02\x40", "\x16\x40", NULL, CODE("\xc3") },
 	{ "runtime.sigreturn", 0, "\x02\x40", "\x16\x40", NULL, CODE("\x48\xc7\xc0\x0f\0\0\0\x0f\x05") },
 };
 
@@ -214,6 +219,9 @@ enum {
 	CGOCALLBACK,
 	NANOTIME,
 	VFORK,
+	NEWSTACK,
+	COPYSTACK,
+	GOPREEMPT,
 	SIGRETURN
 };
 
@@ -245,12 +253,13 @@ static const struct {
 	{ UNKNOWN, 3, "unsupported  ", "a call with an unknown way back" },
 	{ MCALL, 0, "rsp+8 u c-8", "mcall before the other stack" },
 	{ MCALL, 7, "rsp+8 u end", "mcall's call ends a stack" },
-	{ MORESTACK, 4, "no-goroutine(%fs:-8) u c-8", "morestack's call" },
+	{ MORESTACK, 4, "more-stack(%fs:-8) ? saved", "morestack's call" },
 	{ CGOCALLBACK, 3, "thread(%fs:-8) u c-8", "a call from C" },
 	{ NANOTIME, 7, "r12+8 u c-8", "a call with the stack pointer in a register" },
 	{ VFORK, 1, "rsp+8 u c-8", "vfork's return address on the stack" },
 	{ VFORK, 3, "rsp+0 u r12", "vfork's return address in a register" },
-	{ VFORK, 63, "*(rsp+160) *(rsp+120) *(rsp+168)", "the byte before sigreturn" },
+	{ NEWSTACK, 4, "rsp+16 ? c-8", "newstack's call that moves the goroutine's stack" },
+	{ GOPREEMPT, 63, "*(rsp+160) *(rsp+120) *(rsp+168)", "the byte before sigreturn" },
 	{ SIGRETURN, 7, "*(rsp+160) *(rsp+120) *(rsp+168)", "sigreturn" },
 };
 
@@ -259,6 +268,7 @@ static void test_rows(struct tap *t, const struct elffile *f, bool flags)
 	uint8_t *bytes = NULL;
 	size_t len;
 	struct unwindtab tab;
+	unsigned int marked = 0, others = 0;
 	struct err e = { 0 };
 
 	if (!tap_ok(t,
@@ -282,6 +292,14 @@ static void test_rows(struct tap *t, const struct elffile *f, bool flags)
 		snprintf(text, sizeof(text), "%s %s %s", u.cfa, u.fp, u.ra);
 		tap_eq_str(t, text, rows[i].rule, rows[i].what);
 	}
+	for (unsigned int i = 0; i < GO_FUNCTION; i++) {
+		const struct unwind_rule *r =
+			unwindtab_find(&tab, GO_TEXT + NEWSTACK * GO_FUNCTION + i, NULL, NULL);
+
+		marked += (r->flags & UNWIND_GO_COPIES) != 0 && i >= 4 && i < 9;
+		others += (r->flags & UNWIND_GO_COPIES) != 0 && (i < 4 || i >= 9);
+	}
+	tap_ok(t, marked == 5 && !others, "only that call is marked");
 	free(bytes);
 }
 

@@ -584,11 +584,11 @@ static void test_go(struct tap *t)
 			{ .rule = GO_TLS(UNWIND_GO_GOROUTINE, 8), .caller = GO_TLS(UNWIND_GO_GOROUTINE, 8) },
 			0, 0, VERDICT_STOPPED, REASON_EXPRESSION, 2 },
 		{ "morestack with a goroutine stops the walk",
-			{ .rule = GO_TLS(UNWIND_GO_NO_GOROUTINE, 8), .caller = END }, 0, 0, VERDICT_STOPPED,
+			{ .rule = GO_TLS(UNWIND_GO_MORE, 8), .caller = END }, 0, 0, VERDICT_STOPPED,
 			REASON_EXPRESSION, 1 },
 		{ "morestack without one ends the stack",
-			{ .rule = GO_TLS(UNWIND_GO_NO_GOROUTINE, 8), .caller = END }, 0x7340, 0,
-			VERDICT_COMPLETE, 0, 1 },
+			{ .rule = GO_TLS(UNWIND_GO_MORE, 8), .caller = END }, 0x7340, 0, VERDICT_COMPLETE, 0,
+			1 },
 		{ "a call from C without the thread's own stack",
 			{ .rule = GO_TLS(UNWIND_GO_CALLBACK, 8), .caller = END }, 0x7340, 0, VERDICT_STOPPED,
 			REASON_LOOP, 1 },
@@ -601,6 +601,9 @@ static void test_go(struct tap *t)
 		.caller = GO_TLS(UNWIND_GO_CALLBACK, 16) };
 	struct made framed = { .rule = GO_SAVED,
 		.caller = { .cfa = UNWIND_CFA_REG, .reg = 6, .ra = UNWIND_RA_CALL } };
+	struct made copies = {
+		.rule = CALL, .caller = GO_TLS(UNWIND_GO_MORE, 8), .code = SNAPWALK_NOT_READY
+	};
 	struct snapwalk_end end;
 	bool stops = true;
 
@@ -615,6 +618,7 @@ static void test_go(struct tap *t)
 			    "Go: %s", cases[i].name))
 			tap_diag("verdict %u, reason %u, %u frames", end.verdict, end.reason, end.len);
 	}
+	copies.rule.flags = UNWIND_GO_COPIES;
 	make_go(w);
 	end = go_walk(cases[5].made, w, GO_WORDS, 0);
 	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_REGISTER,
@@ -633,6 +637,23 @@ static void test_go(struct tap *t)
 	end = go_walk(nested, w, GO_WORDS, 0x7200);
 	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_MEMORY && end.len == 3,
 		"Go: without a stored stack pointer the next one stops the walk");
+	/* the goroutine has: stack pointer, PC, itself */
+	make_go(w);
+	w[GO_AT(0x7000)] = 0x1800;
+	w[GO_AT(0x7080)] = 0x2100;
+	w[GO_AT(0x7088)] = 0x7040;
+	end = go_walk(copies, w, GO_WORDS, 0x7200);
+	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_NOT_READY && end.stop_pc == 0x2100,
+		"Go: from morestack, where it moves the goroutine's stack, to the goroutine");
+	w[GO_AT(0x7088)] = 0x7048;
+	end = go_walk(copies, w, GO_WORDS, 0x7200);
+	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_LOOP && end.len == 2,
+		"Go: not if what it has saved is not known to be its own");
+	copies.rule.flags = 0;
+	w[GO_AT(0x7088)] = 0x7040;
+	end = go_walk(copies, w, GO_WORDS, 0x7200);
+	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_EXPRESSION && end.len == 2,
+		"Go: not if morestack may do something else");
 	/* the caller's frame pointer lies below the return address */
 	make_go(w);
 	framed.rule.fp = UNWIND_FP_CFA;
