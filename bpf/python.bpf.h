@@ -390,7 +390,7 @@ static __always_inline bool python_name(
 		return true;
 	k->reason = SCRIPT_NONE;
 	k->file = 0;
-	/* a frame refers to it, so it is still the same one */
+	/* the walk may have been of a thread that runs by now */
 	if (!python_code(task, k, f, id.code) || k->check != id.check)
 		return false;
 	ev->type = OFFCPU_EV_CODE;
@@ -403,6 +403,14 @@ static __always_inline bool python_name(
 	ev->file_kind = python_string(
 		task, f, CODE_WORD(k, f->code_file), ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
 	python_lines(task, ev, CODE_WORD(k, f->code_lines));
+	/*
+	 * While current is here, its frames refer to the code object. Another
+	 * thread may have let it go: what was read belongs to it only if it is
+	 * still the same one.
+	 */
+	k->file = 0;
+	if (task && (!python_code(task, k, f, id.code) || k->check != id.check))
+		return false;
 	bytes = ev->lines_bytes;
 	barrier_var(bytes); /* as in put() */
 	if (bytes > SCRIPT_LINES_BYTES)
