@@ -938,7 +938,7 @@ static int load_programs_and_maps(struct offcpu *o, struct err *e)
 	return o->rb ? 0 : offprogs_refused("map the ring buffer", -errno, e);
 }
 
-int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+static int load_once(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
 {
 	struct offcpu *o = calloc(1, sizeof(*o));
 	int rc;
@@ -958,6 +958,23 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 	}
 	*ret = o;
 	return 0;
+}
+
+int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+{
+	struct offcpu_opts without = *opts;
+	struct err why = { 0 };
+	int rc = load_once(opts, ret, &why);
+
+	/* the part that finds script frames may be too much for a verifier */
+	without.scripts = false;
+	if (rc && rc != -EPERM && opts->scripts && load_once(&without, ret, NULL) == 0) {
+		add_limit(&(*ret)->progs, "functions of interpreters' programs", &why);
+		return 0;
+	}
+	if (rc && e)
+		*e = why;
+	return rc;
 }
 
 void offcpu_close(struct offcpu *o)
