@@ -460,6 +460,7 @@ static const struct spare {
 } spares[] = {
 	{ "task_struct", "on_cpu", "stacks of waits that began before the recording" },
 	{ "sched_entity", "prev_sum_exec_runtime", "the end of a wait that the kernel does not show" },
+	{ "thread_struct", "fsbase", "functions of interpreters' programs" },
 };
 
 static bool is_spare(const char *of, const char *member)
