@@ -63,37 +63,45 @@ static __always_inline bool in_eval(const struct runtime_file *f, __u64 bias, __
 	return (pc >= f->eval[0] && pc < f->eval[1]) || (pc >= f->cold[0] && pc < f->cold[1]);
 }
 
+/* List native frame I if it is of the evaluation function. False behind the last one. */
+static long python_call(__u32 i, bool *is_remote)
+{
+	bool remote = *is_remote;
+	struct scratch *s = scratch_of(remote);
+	const struct runtime_file *f;
+	struct script_walk *k;
+	__u64 pc;
+	__u32 n;
+
+	if (!s || i >= s->walk.len)
+		return 1;
+	f = runtime_of(&s->walk);
+	if (!f)
+		return 1;
+	k = &s->script;
+	barrier_var(i);
+	pc = s->ev.frames[i & (OFFCPU_DEPTH_MAX - 1)];
+	if (!i || (pc & OFFCPU_EXACT))
+		pc = (pc & ~OFFCPU_EXACT) + 1;
+	if (in_eval(f, s->walk.runtime_bias, pc - 1)) {
+		n = k->n_calls;
+		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = i;
+		k->n_calls = n + 1;
+	}
+	return 0;
+}
+
 /* List the native frames of the evaluation function. */
 __noinline int python_calls(__u32 remote)
 {
 	struct scratch *s = scratch_of(remote);
-	const struct runtime_file *f;
-	struct script_walk *k;
-	__u32 len;
+	bool is_remote = remote;
 
 	if (!scripts || !s)
 		return 0;
-	k = &s->script;
-	f = runtime_of(&s->walk);
-	k->n_calls = 0;
-	len = s->walk.len;
-	if (!f)
-		return 0;
-	for (__u32 i = 0; i < OFFCPU_DEPTH_MAX && i < len; i++) {
-		__u64 pc = s->ev.frames[i];
-
-		if (!i || (pc & OFFCPU_EXACT))
-			pc = (pc & ~OFFCPU_EXACT) + 1;
-		if (in_eval(f, s->walk.runtime_bias, pc - 1)) {
-			/* from memory: as a register, the verifier would follow each of its values */
-			volatile __u32 *n_calls = &k->n_calls;
-			__u32 n = *n_calls;
-
-			k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = i;
-			*n_calls = n + 1;
-		}
-	}
-	return k->n_calls;
+	s->script.n_calls = 0;
+	bpf_loop(OFFCPU_DEPTH_MAX, python_call, &is_remote, 0);
+	return s->script.n_calls;
 }
 
 /* The thread's state; 0: it has none, or the walk's reason says why it cannot be known. */
@@ -370,6 +378,43 @@ static __always_inline void python_lines(struct task_struct *task, struct offcpu
 		ev->lines_bytes = len;
 }
 
+/* The parts of a name, for current: global functions, which the verifier checks one by one. */
+__noinline int own_code(__u64 code)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+
+	return scripts && f && python_code(NULL, &s->script, f, code);
+}
+
+__noinline int own_string(__u64 at, __u32 file)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	if (!scripts || !f || !ev)
+		return 0;
+	if (file)
+		ev->file_kind = python_string(NULL, f, at, ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
+	else
+		ev->name_kind = python_string(NULL, f, at, ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
+	return 0;
+}
+
+__noinline int own_lines(__u64 at)
+{
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	if (scripts && ev)
+		python_lines(NULL, ev, at);
+	return 0;
+}
+
 /* Send the names of script frame I, unless they were sent. False if that failed. */
 static __always_inline bool python_name(
 	struct task_struct *task, struct scratch *s, struct offcpu_ev_code *ev, __u32 i)
@@ -390,19 +435,33 @@ static __always_inline bool python_name(
 		return true;
 	k->reason = SCRIPT_NONE;
 	k->file = 0;
-	/* a frame refers to it, so it is still the same one */
-	if (!python_code(task, k, f, id.code) || k->check != id.check)
+	/* the walk may have been of a thread that runs by now */
+	if (!(task ? python_code(task, k, f, id.code) : own_code(id.code)) || k->check != id.check)
 		return false;
 	ev->type = OFFCPU_EV_CODE;
 	ev->runtime = s->walk.runtime;
 	ev->code = id.code;
 	ev->check = id.check;
 	ev->first_line = CODE_INT(k, f->code_first_line);
-	ev->name_kind = python_string(
-		task, f, CODE_WORD(k, f->code_name), ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
-	ev->file_kind = python_string(
-		task, f, CODE_WORD(k, f->code_file), ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
-	python_lines(task, ev, CODE_WORD(k, f->code_lines));
+	if (task) {
+		ev->name_kind = python_string(
+			task, f, CODE_WORD(k, f->code_name), ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
+		ev->file_kind = python_string(
+			task, f, CODE_WORD(k, f->code_file), ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
+		python_lines(task, ev, CODE_WORD(k, f->code_lines));
+	} else {
+		own_string(CODE_WORD(k, f->code_name), false);
+		own_string(CODE_WORD(k, f->code_file), true);
+		own_lines(CODE_WORD(k, f->code_lines));
+	}
+	/*
+	 * While current is here, its frames refer to the code object. Another
+	 * thread may have let it go: what was read belongs to it only if it is
+	 * still the same one.
+	 */
+	k->file = 0;
+	if (task && (!python_code(task, k, f, id.code) || k->check != id.check))
+		return false;
 	bytes = ev->lines_bytes;
 	barrier_var(bytes); /* as in put() */
 	if (bytes > SCRIPT_LINES_BYTES)
@@ -422,16 +481,19 @@ __noinline int script_step(void)
 	return scripts && s && python_step(NULL, s);
 }
 
+/* Send the names of script frame I; `unsent` becomes 1 if that failed. False behind the last frame. */
 __noinline int script_name(__u32 i)
 {
 	struct scratch *s = my_scratch();
 	struct offcpu_ev_code *ev;
 	__u32 zero = 0;
 
-	if (!scripts || !s)
-		return true;
+	if (!scripts || !s || i >= s->ev.scripts)
+		return false;
 	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	return ev && python_name(NULL, s, ev, i);
+	if (!ev || !python_name(NULL, s, ev, i))
+		s->script.unsent = 1;
+	return true;
 }
 
 #ifndef OFFCPU_RAW
@@ -474,6 +536,16 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->reason = k->beyond = 0;
 }
 
+static long own_script_step(__u32 i, void *unused)
+{
+	return !script_step();
+}
+
+static long own_script_name(__u32 i, void *unused)
+{
+	return !script_name(i);
+}
+
 /* Find the frames of current: one call, so that the verifier follows the loop once. */
 __noinline int find_own_scripts(void)
 {
@@ -486,9 +558,7 @@ __noinline int find_own_scripts(void)
 	if (!f || !python_calls(false))
 		return 0;
 	if (python_begin(NULL, &s->script, f, s->walk.runtime_bias))
-		for (int i = 0; i < 2 * OFFCPU_SCRIPTS_MAX; i++)
-			if (!script_step())
-				break;
+		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
 	python_end(s);
 	return 0;
 }
@@ -497,15 +567,14 @@ __noinline int find_own_scripts(void)
 __noinline int name_own_scripts(void)
 {
 	struct scratch *s = my_scratch();
-	int all = true;
 
 	if (!scripts || !s)
 		return true;
-	for (__u32 i = 0; i < OFFCPU_SCRIPTS_MAX && i < s->ev.scripts; i++)
-		if (!script_name(i))
-			all = false;
-	s->count.script_ring += !all;
-	return all;
+	/* in memory: of a register the verifier would follow both values through the loop */
+	s->script.unsent = 0;
+	bpf_loop(OFFCPU_SCRIPTS_MAX, own_script_name, NULL, 0);
+	s->count.script_ring += s->script.unsent;
+	return !s->script.unsent;
 }
 
 #ifndef OFFCPU_RAW

@@ -49,8 +49,9 @@ struct script_walk {
 	__u32 call; /* the one that script frames belong to now */
 	__u16 calls[OFFCPU_DEPTH_MAX]; /* their indexes */
 	__u8 reason; /* enum script_reason */
+	__u8 unsent; /* a name could not be sent */
 	__u8 beyond; /* outer script frames belong to native frames that the walk did not reach */
-	__u8 pad[6];
+	__u8 pad[5];
 	__u64 window_at; /* address of the first byte of `window`, which has window_len */
 	__u32 window_len, frame_at; /* offset of the current frame */
 	__u8 window[RUNTIME_WINDOW];
