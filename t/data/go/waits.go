@@ -125,7 +125,12 @@ func main() {
 			listener.Accept()
 		}
 	})
-	start(false, func() { exec.Command("sleep", "1000").Run() })
+	start(false, func() {
+		runtime.LockOSThread() // the child ends with the thread that has started it
+		child := exec.Command("sleep", "1000")
+		child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		child.Run()
+	})
 	start(false, func() {
 		for {
 			time.Sleep(2 * time.Millisecond)
