@@ -173,6 +173,7 @@ struct offcpu_ev_snapshot {
 	__u32 tgid, exec_id;
 	__u64 from; /* address of the first byte of `stack` */
 	__u64 bottom; /* where the main thread's stack begins */
+	__u64 code_before, code_after; /* the words of code around the PC: struct unwind_code */
 	__u64 regs[OFFCPU_SNAPSHOT_REGS]; /* struct pt_regs */
 	__u8 stack[OFFCPU_SNAPSHOT_BYTES];
 };
@@ -226,7 +227,7 @@ _Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
 _Static_assert(sizeof(struct offcpu_wait) == 184, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");
-_Static_assert(sizeof(struct offcpu_ev_snapshot) == 80 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
+_Static_assert(sizeof(struct offcpu_ev_snapshot) == 96 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
 	"offcpu_ev_snapshot");
 _Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");
 _Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");

@@ -114,6 +114,10 @@ static __always_inline struct offcpu_stack_id snapshot(struct task_struct *task,
 	r->ev.tgid = key->tgid;
 	r->ev.exec_id = key->exec_id;
 	r->ev.bottom = mm ? BPF_CORE_READ(mm, start_stack) : 0;
+	s->walk.here.at = 0;
+	code_around(&s->walk, &s->walk.here, PT_REGS_IP(regs));
+	r->ev.code_before = s->walk.here.before;
+	r->ev.code_after = s->walk.here.after;
 	if (bpf_probe_read_kernel(r->ev.regs, sizeof(r->ev.regs), regs) ||
 		snapshot_send(PT_REGS_SP(regs), w->snapshots == 1 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		s->count.snapshots_ring++;

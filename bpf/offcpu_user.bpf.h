@@ -129,9 +129,11 @@ static __always_inline const struct pt_regs *user_regs(
 static __always_inline void walk_begin(
 	struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address, __u64 now)
 {
-	u->pc = PT_REGS_IP(regs);
-	u->sp = PT_REGS_SP(regs);
-	u->fp = PT_REGS_FP(regs);
+	u->bytes = arch_is_32bit(regs) ? 4 : 8;
+	u->mask = is_narrow(u) ? 0xffffffff : ~0ULL;
+	u->pc = PT_REGS_IP(regs) & u->mask;
+	u->sp = PT_REGS_SP(regs) & u->mask;
+	u->fp = PT_REGS_FP(regs) & u->mask;
 	u->regs = u->entry_regs = regs_address;
 	u->bx_from = BX_AT_ENTRY;
 	u->ucontext = 0;
@@ -273,7 +275,7 @@ static __always_inline void walk_own(struct scratch *s)
 {
 	struct unwind_walk *u = &s->walk;
 
-	u->tag = known_tag(u);
+	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
 	read_window(u->sp);
 	for (int i = 0; i < OFFCPU_DEPTH_MAX + 2; i++)
 		if (!own_step())
@@ -298,8 +300,6 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 		return helper_stack(s, w, &key->user, n, KIND_USER);
 	}
 	regs = user_regs(task, s, &regs_address);
-	if (arch_is_32bit(regs))
-		return no_stack(REASON_COMPAT);
 	walk_begin(&s->walk, regs, regs_address, now);
 	if (walk_maps(&s->walk, w, key))
 		walk_own(s);
@@ -323,12 +323,12 @@ static __always_inline bool other_window(struct unwind_walk *u, struct task_stru
 
 	if (bpf_copy_from_user_task(u->window, len, (void *)from, task, 0)) {
 		from = addr;
-		len = window_len(addr);
+		len = window_len(u, addr);
 		if (bpf_copy_from_user_task(u->window, len, (void *)from, task, 0))
 			return false;
 	}
 	u->window_at = from;
-	u->window_starts = len - 7;
+	u->window_starts = len - u->bytes + 1;
 	return true;
 }
 
@@ -370,6 +370,7 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 	struct unwind_walk *u = &o->s->walk;
 	__u32 at = u->len;
 	__u64 frame[2];
+	__u32 pair[2];
 
 	if (at >= depth || at >= OFFCPU_DEPTH_MAX) {
 		u->verdict = VERDICT_TRUNCATED;
@@ -377,8 +378,14 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 	}
 	o->s->ev.frames[at] = u->pc;
 	u->len = at + 1;
-	if (bpf_copy_from_user_task(frame, sizeof(frame), (void *)u->fp, o->task, 0))
+	if (is_narrow(u)) {
+		if (bpf_copy_from_user_task(pair, sizeof(pair), (void *)u->fp, o->task, 0))
+			return 1;
+		frame[0] = pair[0];
+		frame[1] = pair[1];
+	} else if (bpf_copy_from_user_task(frame, sizeof(frame), (void *)u->fp, o->task, 0)) {
 		return 1;
+	}
 	u->fp = frame[0];
 	u->pc = frame[1];
 	return 0;
@@ -397,8 +404,6 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	if (reason)
 		return no_stack(reason);
 	regs = (void *)bpf_task_pt_regs(task);
-	if (by_table && arch_is_32bit(regs))
-		return no_stack(REASON_COMPAT);
 	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns());
 	s->walk.tls = tls_of(task);
 	s->walk.by_fp = !by_table;

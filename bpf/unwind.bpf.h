@@ -31,7 +31,7 @@
 static __always_inline bool bx_register(struct unwind_walk *w, __u64 *value)
 {
 	if (w->bx_from == BX_AT_ENTRY)
-		return bpf_probe_read_kernel(value, 8, (void *)(w->entry_regs + arch_pt_regs[ARCH_BX])) == 0;
+		return saved_register(w, w->entry_regs, ARCH_BX, value);
 	if (w->bx_from == BX_IN_MEMORY) {
 		if (!user_word(w, w->bx_at, &w->bx_at))
 			return false;
@@ -47,7 +47,7 @@ static __always_inline void follow_bx(struct unwind_walk *w, const struct unwind
 {
 	if (r->flags & UNWIND_SIGNAL) {
 		w->bx_from = BX_IN_MEMORY;
-		w->bx_at = w->sp + arch_ucontext[ARCH_BX];
+		w->bx_at = w->ucontext + in_ucontext(w, ARCH_BX);
 	} else if (r->ra == UNWIND_RA_CALL && r->ra_off != UNWIND_BX_SAME) {
 		w->bx_from = r->ra_off == UNWIND_BX_UNKNOWN ? BX_LOST : BX_IN_MEMORY;
 		w->bx_at = w->cfa + (__s64)r->ra_off;
@@ -88,7 +88,7 @@ static __always_inline bool find_cfa(struct unwind_walk *w, const struct unwind_
 		if (r->cfa == UNWIND_CFA_DEREF_PLUS)
 			base += (__s64)r->ra_off;
 	} else if (r->cfa == UNWIND_CFA_PLT && (w->pc & 15) >= (__u32)r->ra_off) {
-		base += 8;
+		base += w->bytes;
 	}
 	w->cfa = base;
 	return true;
@@ -135,7 +135,7 @@ static __always_inline bool find_ra(struct unwind_walk *w, const struct unwind_r
 	if (r->cfa >= UNWIND_CFA_GO_SAVED) {
 		addr = w->go_ra;
 	} else if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL) {
-		addr = w->cfa - 8;
+		addr = w->cfa - w->bytes;
 	} else if (r->ra == UNWIND_RA_AT_SP) {
 		addr = w->sp + (__s64)r->ra_off;
 	} else if (r->ra == UNWIND_RA_REG) {
@@ -154,10 +154,12 @@ static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unw
 
 	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &fp_known) || !find_ra(w, r, &ra))
 		return false;
-	follow_bx(w, r);
 	go_left(w, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
+	if (w->exact && is_narrow(w))
+		w->ucontext += (__s64)r->cfa_off - in_ucontext(w, ARCH_SP);
+	follow_bx(w, r);
 	/*
 	 * A signal may have switched stacks. Every other frame must lead
 	 * upwards, except a frame that has taken its return address off the
@@ -187,6 +189,9 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 {
 	const struct unwind_rule *r = find_rule(w, pc);
 
+	if (r && r->cfa != UNWIND_CFA_NONE && r->cfa != UNWIND_CFA_UNSUPPORTED &&
+		!(r->flags & UNWIND_WORD4) == is_narrow(w))
+		return stop(w, REASON_COMPAT);
 	if (r && r->cfa != UNWIND_CFA_NONE && !w->retry && !w->remote)
 		known_put(w, pc, r);
 	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
@@ -238,7 +243,37 @@ static __always_inline int step_by_leaf(struct unwind_walk *w, bool null)
 	if (null ? !code_after_call(w->there.before) : !code_calls(w->there.before, ra, w->pc))
 		return -1;
 	w->here = w->there;
-	return to_caller(w, ra, w->sp + 8, w->fp);
+	return to_caller(w, ra, w->sp + w->bytes, w->fp);
+}
+
+/* These rules differ only by offsets: the verifier need not try the others. */
+static __always_inline bool step_by_sigreturn(struct unwind_walk *w, const struct unwind_rule *r)
+{
+	struct unwind_rule rule = arch_sigreturn[CODE_SIGRETURN];
+
+	rule.cfa_off = r->cfa_off;
+	rule.fp_off = r->fp_off;
+	rule.ra_off = r->ra_off;
+	return step_by_rule(w, &rule);
+}
+
+/* How i386 CODE leaves its frame, in one number: see narrow_pops(). */
+__noinline int narrow_return(__u64 code)
+{
+	struct code_pops p;
+	enum code_return way = code_return32(code, &p);
+
+	return p.skip << 8 | p.more << 1 | p.bx << 2 | way;
+}
+
+static __always_inline enum code_return narrow_pops(__u64 code, struct code_pops *p)
+{
+	__u32 number = narrow_return(code);
+
+	p->skip = number >> 8;
+	p->more = number >> 1 & 0x1c;
+	p->bx = number >> 2 & 1;
+	return number & 3;
 }
 
 /*
@@ -248,28 +283,38 @@ static __always_inline int step_by_leaf(struct unwind_walk *w, bool null)
 static __always_inline int step_by_code(struct unwind_walk *w)
 {
 	__u64 ra, sp = w->sp, fp = w->fp;
+	struct code_pops pops = {};
 	enum code_return way;
-	__u32 skip;
+	__u32 sigreturn;
 
 	if (!code_around(w, &w->here, w->pc))
 		return false;
-	if (code_is_sigreturn(w->here.after))
-		return step_by_rule(w, &arch_sigreturn);
-	way = code_return(w->here.after, &skip);
+	sigreturn = code_sigreturn(w->here.after, is_narrow(w));
+	if (sigreturn) {
+		barrier_var(sigreturn);
+		return step_by_sigreturn(w, &arch_sigreturn[sigreturn & 3]);
+	}
+	/* an i386 function may have popped its arguments when it returned here: SP is not known */
+	if (is_narrow(w) && !w->exact)
+		return -1;
+	way = is_narrow(w) ? narrow_pops(w->here.after, &pops) : code_return(w->here.after, &pops.skip);
 	if (way == CODE_LEAVES && w->fp_known && w->fp >= w->sp)
 		sp = w->fp;
 	else if (way == CODE_GOES_ON || way == CODE_LEAVES)
-		return w->regs && code_after_syscall(w->here.before) ? step_by_leaf(w, false) : -1;
-	sp += skip;
+		return w->regs && code_after_syscall(w->here.before, is_narrow(w)) ? step_by_leaf(w, false)
+										   : -1;
+	sp += pops.skip;
 	if (way != CODE_RETURNS) {
 		if (!user_word(w, sp, &fp))
 			return stop(w, REASON_MEMORY);
 		w->fp_known = 1;
-		sp += 8;
+		sp += w->bytes + pops.more;
 	}
 	if (!user_word(w, sp, &ra))
 		return stop(w, REASON_MEMORY);
-	return to_caller(w, ra, sp + 8, fp);
+	if (pops.bx)
+		w->bx_from = BX_LOST;
+	return to_caller(w, ra, sp + w->bytes, fp);
 }
 
 /*
@@ -283,8 +328,8 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	__u64 fp, ra;
 
 	w->bx_from = BX_LOST;
-	if (!w->fp_known || w->fp < w->sp || (w->fp & (ARCH_STACK_ALIGN - 1)) || !user_word(w, w->fp, &fp) ||
-		!user_word(w, w->fp + 8, &ra))
+	if (!w->fp_known || w->fp < w->sp || (w->fp & (w->bytes - 1)) || !user_word(w, w->fp, &fp) ||
+		!user_word(w, w->fp + w->bytes, &ra))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	if (!ra) {
 		w->by_fp = 1;
@@ -298,7 +343,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 		return stop(w, REASON_NO_FRAME_POINTER);
 	w->by_fp = 1;
 	w->here = w->there;
-	return to_caller(w, ra, w->fp + 16, fp);
+	return to_caller(w, ra, w->fp + 2 * w->bytes, fp);
 }
 
 /*

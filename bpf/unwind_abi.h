@@ -39,6 +39,9 @@
 #define UNWIND_SEG_BYTES(R) ((UNWIND_SEG_PAGES + 1) * 2 + (R)*3)
 
 /*
+ * A word has 8 bytes; in rules of i386 code (UNWIND_WORD4), 4. Registers have
+ * the DWARF numbers of x86-64 in these too.
+ *
  * The canonical frame address. `reg` is the DWARF number of a register. Except
  * in prologues, it is the stack pointer or the frame pointer.
  */
@@ -46,10 +49,10 @@ enum unwind_cfa {
 	UNWIND_CFA_NONE = 0, /* no unwind information here */
 	UNWIND_CFA_REG = 1, /* reg + cfa_off */
 	UNWIND_CFA_DEREF = 2, /* the word at reg + cfa_off */
-	/* reg + cfa_off, plus 8 if (pc & 15) >= ra_off; the return address is at CFA - 8 */
+	/* reg + cfa_off, plus a word if (pc & 15) >= ra_off; the return address is a word below the CFA */
 	UNWIND_CFA_PLT = 3,
 	UNWIND_CFA_UNSUPPORTED = 4, /* an expression that no rule can hold */
-	/* the word at reg + cfa_off, plus ra_off; the return address is at CFA - 8 */
+	/* the word at reg + cfa_off, plus ra_off; the return address is a word below the CFA */
 	UNWIND_CFA_DEREF_PLUS = 5,
 	/*
 	 * The frame is on another stack of a Go program; the return address is at
@@ -107,7 +110,7 @@ enum unwind_ra {
 	UNWIND_RA_END = 3, /* undefined: this is the outermost frame */
 	UNWIND_RA_UNSUPPORTED = 4,
 	/*
-	 * The word at CFA - 8, where a call stores it. ra_off then describes a
+	 * The word below the CFA, where a call stores it. ra_off then describes a
 	 * second callee-saved register (enum unwind_bx). Only with CFA_REG and
 	 * CFA_DEREF.
 	 */
@@ -117,7 +120,7 @@ enum unwind_ra {
 /*
  * Where the caller's value of the second callee-saved register is, from which
  * some assembly code computes its CFA: RBX on x86-64. Any other value means the
- * word at CFA + ra_off, a negative multiple of 8. With other kinds of return
+ * word at CFA + ra_off, a negative multiple of its size. With other kinds of return
  * address the register is unknown.
  */
 enum unwind_bx {
@@ -136,6 +139,12 @@ enum unwind_flags {
 	UNWIND_IN_SYSCALL = 2,
 	/* what was called here moves the goroutine's stack: the thread still runs that goroutine */
 	UNWIND_GO_COPIES = 4,
+	/*
+	 * Of i386 code, for walks of threads that execute such code; all other
+	 * rules are for the others. A signal frame's CFA is the word at SP +
+	 * cfa_off, in the sigcontext that has the other registers too.
+	 */
+	UNWIND_WORD4 = 8,
 };
 
 struct unwind_rule {

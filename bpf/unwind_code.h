@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_code - what a few bytes of x86-64 code prove about the frame that
- * executes them. Shared by BPF and user space.
+ * unwind_code - what a few bytes of x86-64 or i386 code prove about the frame
+ * that executes them. Shared by BPF and user space. NARROW: it is i386 code.
  *
  * Eight bytes of code are a word, the first byte lowest. Source of the
  * encodings: Intel's Software Developer's Manual, volume 2.
  */
 #ifndef STACKTOOLS_UNWIND_CODE_H
 #define STACKTOOLS_UNWIND_CODE_H
+
+#include "unwind_abi.h"
 
 #include <linux/types.h>
 #include <stdbool.h>
@@ -41,9 +43,10 @@ static inline bool code_after_jump(__u64 before)
 	return CODE_FF_BEFORE(before, 4);
 }
 
-static inline bool code_after_syscall(__u64 before)
+/* syscall; int $0x80. An i386 program's sysenter comes back behind an int $0x80. */
+static inline bool code_after_syscall(__u64 before, bool narrow)
 {
-	return before >> 48 == 0x050f;
+	return before >> 48 == (narrow ? 0x80cd : 0x050f);
 }
 
 #define CODE_LEAF_BYTES 4096 /* a function that makes a system call is not longer */
@@ -55,10 +58,36 @@ static inline bool code_calls(__u64 before, __u64 ra, __u64 pc)
 	       pc - (ra + (__u64)(__s64)(__s32)(before >> 32)) < CODE_LEAF_BYTES;
 }
 
-/* Does a signal handler return to this code: mov $15, %rax (or %eax); syscall? */
-static inline bool code_is_sigreturn(__u64 code)
+/* The frames that a signal handler returns to. */
+enum code_sigreturn {
+	CODE_NO_SIGRETURN = 0,
+	CODE_SIGRETURN = 1, /* mov $15, %rax (or %eax); syscall */
+	CODE_SIGRETURN32 = 2, /* pop %eax; mov $119, %eax; int $0x80: SP points to the signal's number */
+	CODE_RT_SIGRETURN32 = 3, /* mov $173, %eax; int $0x80 */
+};
+
+/*
+ * Their rules. Offsets from SP to the saved registers: arch/x86/include/uapi/asm/sigcontext.h
+ * and arch/x86/include/asm/sigframe.h (sigframe_ia32, rt_sigframe_ia32).
+ */
+#define CODE_SIGRETURN_RULE(more, sp, bp, ip)                                                                \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_DEREF, .reg = 7, .fp = UNWIND_FP_AT_SP, .ra = UNWIND_RA_AT_SP,             \
+		.flags = UNWIND_SIGNAL | (more), .cfa_off = (sp), .fp_off = (bp), .ra_off = (ip)             \
+	}
+#define CODE_SIGRETURN_RULES                                                                                 \
+	CODE_SIGRETURN_RULE(0, 160, 120, 168), CODE_SIGRETURN_RULE(UNWIND_WORD4, 4 + 28, 4 + 24, 4 + 56),    \
+		CODE_SIGRETURN_RULE(UNWIND_WORD4, 160 + 28, 160 + 24, 160 + 56)
+
+static inline enum code_sigreturn code_sigreturn(__u64 code, bool narrow)
 {
-	return code == 0x0f0000000fc0c748 || (code & 0x00ffffffffffffff) == 0x00050f0000000fb8;
+	const __u64 seven = code & 0x00ffffffffffffff;
+
+	if (narrow)
+		return code == 0x80cd00000077b858    ? CODE_SIGRETURN32
+		       : seven == 0x0080cd000000adb8 ? CODE_RT_SIGRETURN32
+						     : CODE_NO_SIGRETURN;
+	return code == 0x0f0000000fc0c748 || seven == 0x00050f0000000fb8 ? CODE_SIGRETURN : CODE_NO_SIGRETURN;
 }
 
 #define CODE_FRAME_BYTES (1 << 20) /* no frame is larger */
@@ -99,6 +128,54 @@ static inline enum code_return code_return(__u64 code, __u32 *skip)
 	if ((code & 0xff) != 0xc3 && (code & 0xffff) != 0xc3f3)
 		return CODE_GOES_ON;
 	return pops ? CODE_POPS_FP : CODE_RETURNS;
+}
+
+/* What i386 code pops before it returns. */
+struct code_pops {
+	__u32 skip, more; /* bytes before the frame pointer, or else the return address; and behind it */
+	bool bx; /* the second callee-saved register is among them */
+};
+
+/*
+ * The same of i386 code: [add $SKIP, %esp] [pop ...] ret, or leave; ret. The
+ * kernel's code for system calls is such.
+ */
+static inline enum code_return code_return32(__u64 code, struct code_pops *p)
+{
+	enum code_return way = CODE_RETURNS;
+
+	p->skip = p->more = 0;
+	p->bx = false;
+	if ((code & 0xffff) == 0xc3c9)
+		return CODE_LEAVES;
+	if ((code & 0xffff) == 0xc483) {
+		p->skip = code >> 16 & 0xff;
+		if (p->skip > 0x7f)
+			return CODE_GOES_ON;
+		code >>= 24;
+	} else if ((code & 0xffff) == 0xc481) {
+		p->skip = (__u32)(code >> 16);
+		if (p->skip > CODE_FRAME_BYTES)
+			return CODE_GOES_ON;
+		code >>= 48;
+	}
+	for (int i = 0; i < 8; i++, code >>= 8) {
+		__u32 op = code & 0xff;
+
+		if (op == 0xc3)
+			return way;
+		/* 58 to 5f: pop of a register; 5c is that of ESP */
+		if ((op & 0xf8) != 0x58 || op == 0x5c || (op == 0x5d && way == CODE_POPS_FP))
+			return CODE_GOES_ON;
+		p->bx |= op == 0x5b;
+		if (op == 0x5d)
+			way = CODE_POPS_FP;
+		else if (way == CODE_POPS_FP)
+			p->more += 4;
+		else
+			p->skip += 4;
+	}
+	return CODE_GOES_ON;
 }
 
 #endif

@@ -10,7 +10,7 @@
  *
  * Only the plain rules are kept, in sixteen bytes: the frame of a call whose
  * CFA is found from SP or FP, and the outermost frame. step() handles all
- * others.
+ * others, and all of a thread that executes i386 code.
  */
 #ifndef STACKTOOLS_UNWIND_KNOWN_BPF_H
 #define STACKTOOLS_UNWIND_KNOWN_BPF_H
@@ -24,6 +24,7 @@
  * lib/record/unwind_tables.c).
  */
 #define KNOWN_EPOCH_SHIFT 27
+#define KNOWN_NEVER (1ULL << 63) /* no entry has such a tag */
 
 enum known_base { KNOWN_SP = 0, KNOWN_FP = 1, KNOWN_END = 2 };
 
@@ -85,7 +86,7 @@ static __always_inline bool known_way(const struct unwind_rule *r, __u64 *at, __
 	*way = 0;
 	*at = KNOWN_END;
 	if (r->ra == UNWIND_RA_END)
-		return true;
+		return !r->flags;
 	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CALL || r->flags || cfa & 7 || cfa >> 17)
 		return false;
 	if (r->reg != ARCH_SP && r->reg != ARCH_FP)

@@ -24,7 +24,8 @@ struct unwind_walk {
 	__u64 pc, sp, fp; /* of the current frame */
 	__u64 cfa;
 	__u64 regs; /* kernel address of struct pt_regs, in the innermost frame; else 0 */
-	__u64 ucontext; /* SP of the signal frame that interrupted the current frame; else 0 */
+	/* of the signal frame that interrupted the current frame: its SP; of i386, its sigcontext; else 0 */
+	__u64 ucontext;
 	__u64 need; /* remote: address of a missing word; the frame must then be repeated */
 	__u64 need_code; /* the same for the words of code around an address: */
 	struct unwind_code here; /* of the current frame, */
@@ -45,7 +46,8 @@ struct unwind_walk {
 	__u8 bx_from; /* for bx_at: enum unwind_bx_from */
 	__u8 go_came; /* enum unwind_go_came */
 	__u8 go_copies; /* the last frame had UNWIND_GO_COPIES */
-	__u8 pad[1];
+	__u8 bytes; /* of a word: 8; 4 while the thread executes i386 code */
+	__u64 mask; /* of the bits of a word */
 	__u32 go_have; /* words in go_words */
 	__u64 go_words[UNWIND_GO_WORDS]; /* read for the current frame */
 	__u64 go_sp, go_next; /* GO_BY_CALLBACK: where the thread's own stack is next; the same once this
@@ -80,12 +82,12 @@ static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
 }
 
 /* Number of bytes readable at ADDR without touching the next page, which may not be present. */
-static __always_inline __u32 window_len(__u64 addr)
+static __always_inline __u32 window_len(const struct unwind_walk *w, __u64 addr)
 {
 	__u32 len = 4096 - (addr & 4095);
 
-	if (len < 8)
-		len = 8;
+	if (len < w->bytes)
+		len = w->bytes & 15;
 	return len > UNWIND_WINDOW ? UNWIND_WINDOW : len;
 }
 
@@ -93,15 +95,16 @@ static __always_inline __u32 window_len(__u64 addr)
 __noinline int read_window(__u64 addr)
 {
 	struct unwind_walk *w = walk_of(false);
-	__u32 len = window_len(addr);
+	__u32 len;
 
 	if (!w)
 		return 0;
+	len = window_len(w, addr);
 	w->window_starts = 0;
 	if (bpf_probe_read_user(w->window, len, (void *)addr))
 		return 0;
 	w->window_at = addr;
-	w->window_starts = len - 7;
+	w->window_starts = len - w->bytes + 1;
 	return 1;
 }
 
@@ -123,7 +126,7 @@ static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *
 			return false;
 		at = 0;
 	}
-	*value = *(__u64 *)(w->window + (at & (UNWIND_WINDOW - 1)));
+	*value = *(__u64 *)(w->window + (at & (UNWIND_WINDOW - 1))) & w->mask;
 	return true;
 }
 
@@ -149,6 +152,26 @@ static __always_inline bool code_around(struct unwind_walk *w, struct unwind_cod
 	return true;
 }
 
+static __always_inline bool is_narrow(const struct unwind_walk *w)
+{
+	return w->bytes == 4;
+}
+
+/* Register REG in the struct pt_regs at kernel address REGS. */
+static __always_inline bool saved_register(const struct unwind_walk *w, __u64 regs, __u32 reg, __u64 *value)
+{
+	if (bpf_probe_read_kernel(value, 8, (void *)(regs + arch_pt_regs[reg])))
+		return false;
+	*value &= w->mask;
+	return true;
+}
+
+/* From `ucontext` to register REG in it. */
+static __always_inline __u64 in_ucontext(const struct unwind_walk *w, __u32 reg)
+{
+	return arch_ucontext[(reg | (w->bytes & 4) << 2) & (2 * ARCH_NARROW - 1)];
+}
+
 /*
  * A register other than SP, FP and PC. Known only where the thread entered the
  * kernel and where a signal interrupted it.
@@ -160,8 +183,8 @@ static __always_inline bool other_register(struct unwind_walk *w, __u32 reg, __u
 	barrier_var(reg);
 	reg &= ARCH_REGS - 1;
 	if (w->regs)
-		return bpf_probe_read_kernel(value, 8, (void *)(w->regs + arch_pt_regs[reg])) == 0;
-	return w->ucontext && user_word(w, w->ucontext + arch_ucontext[reg], value);
+		return saved_register(w, w->regs, reg, value);
+	return w->ucontext && user_word(w, w->ucontext + in_ucontext(w, reg), value);
 }
 
 #endif

@@ -14,13 +14,16 @@
 enum { ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 }; /* DWARF numbers */
 
 #define ARCH_REGS 16
+#define ARCH_NARROW 16
 #define ARCH_USER32_CS 0x23
-#define ARCH_STACK_ALIGN 8
 
-/* By DWARF number: offset in struct pt_regs, and in the ucontext at SP in a signal frame, in bytes. */
+/*
+ * By DWARF number: offset in struct pt_regs, and in the ucontext at SP in a signal
+ * frame, in bytes. From ARCH_NARROW on: in the sigcontext of i386.
+ */
 const __u8 arch_pt_regs[ARCH_REGS] = { 80, 96, 88, 40, 104, 112, 32, 152, 72, 64, 56, 48, 24, 16, 8, 0 };
-const __u8 arch_ucontext[ARCH_REGS] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88,
-	96 };
+const __u8 arch_ucontext[2 * ARCH_NARROW] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80,
+	88, 96, 44, 36, 40, 32, 20, 16, 24, 28 };
 
 static __always_inline bool arch_is_32bit(const struct pt_regs *regs)
 {
@@ -33,14 +36,7 @@ static __always_inline bool arch_in_syscall(const struct pt_regs *regs)
 	return (long)regs->orig_rax >= 0 && (long)regs->rax == -38;
 }
 
-/* The frame that a signal handler returns to, if no row describes it. */
-const struct unwind_rule arch_sigreturn = { .cfa = UNWIND_CFA_DEREF,
-	.reg = ARCH_SP,
-	.fp = UNWIND_FP_AT_SP,
-	.ra = UNWIND_RA_AT_SP,
-	.flags = UNWIND_SIGNAL,
-	.cfa_off = 160,
-	.fp_off = 120,
-	.ra_off = 168 };
+/* The frames that a signal handler returns to, if no row describes them, by enum code_sigreturn. */
+const struct unwind_rule arch_sigreturn[4] = { {}, CODE_SIGRETURN_RULES };
 
 #endif

@@ -20,7 +20,7 @@ static const struct {
 		"the wait began before the recording and ended before it could be sampled" },
 	[REASON_LOST] = { "lost", "the stack was taken, but the ring buffer was full" },
 	[REASON_EXITING] = { "exiting", "the thread had given up its address space" },
-	[REASON_COMPAT] = { "32-bit", "a 32-bit task" },
+	[REASON_COMPAT] = { "32-bit", "32-bit and 64-bit code in one stack, or a 32-bit task" },
 	[REASON_EMPTY] = { "empty", "the kernel gave a stack of no frames" },
 	[REASON_MEMORY] = { "no-memory", "stack memory could not be read" },
 	[REASON_NO_MAPPING] = { "no-mapping", "the PC lies in no executable mapping that was known" },

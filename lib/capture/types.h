@@ -185,7 +185,7 @@ enum cap_reason {
 	REASON_NOT_SEEN = 5, /* the wait began before the recording and ended before it could be examined */
 	REASON_LOST = 6, /* taken, but the ring buffer was full; counted */
 	REASON_EXITING = 7, /* the thread had released its address space */
-	REASON_COMPAT = 8, /* a 32-bit task */
+	REASON_COMPAT = 8, /* code of the other kind, i386 or x86-64; without frames: a 32-bit task */
 	REASON_EMPTY = 9, /* the kernel returned a stack without frames */
 	REASON_MEMORY = 10, /* stack memory could not be read */
 	REASON_NO_MAPPING = 11, /* the PC lies in no known executable mapping */

@@ -49,7 +49,7 @@ enum procfile {
 };
 
 #define PROCFILE_LOOK (PROCFILE_WCHAN + 1) /* the files before this one may be read for a sample */
-#define PROCFILE_EXE_BYTES 16 /* e_ident: elf(5) */
+#define PROCFILE_EXE_BYTES 20 /* e_ident, e_type, e_machine: elf(5) */
 
 /* Bytes to read of a file. No kernel writes more, except for cgroup if there are many hierarchies. */
 #define PROCFILE_TEXT 8192

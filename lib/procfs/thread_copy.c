@@ -143,8 +143,38 @@ int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, stru
 	return rc ? rc : before == after ? 0 : -EAGAIN;
 }
 
-bool quiet_copy_is_timed(const struct quiet_copy_call *c)
+/* System call numbers of i386: arch/x86/entry/syscalls/syscall_32.tbl. */
+enum { I386_CLOSE = 6, I386_IPC = 117, I386_SEMTIMEDOP = 4 /* first argument of ipc */ };
+
+static bool is_timed_i386(const struct quiet_copy_call *c)
 {
+	switch (c->number) {
+	case I386_IPC:
+		return (c->args[0] & 0xffff) == I386_SEMTIMEDOP && c->args[5] != 0;
+	case 256: /* epoll_wait */
+	case 319: /* epoll_pwait */
+		return (int32_t)c->args[3] >= 0;
+	case 420: /* semtimedop_time64 */
+	case 441: /* epoll_pwait2 */
+		return c->args[3] != 0;
+	case 177: /* rt_sigtimedwait */
+	case 421: /* rt_sigtimedwait_time64 */
+		return c->args[2] != 0;
+	case 247: /* io_getevents */
+	case 385: /* io_pgetevents */
+	case 416: /* io_pgetevents_time64 */
+		return c->args[4] != 0;
+	case 426: /* io_uring_enter */
+		return c->args[3] & EXT_ARG;
+	default:
+		return false;
+	}
+}
+
+bool quiet_copy_is_timed(const struct quiet_copy_call *c, bool narrow)
+{
+	if (narrow)
+		return is_timed_i386(c);
 	switch (c->number) {
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
@@ -179,20 +209,18 @@ struct stop {
 };
 
 #if defined(__x86_64__)
+#define USER32_CS 0x23 /* of a thread that executes i386 code */
 #define WORD_IS(field, word) (offsetof(struct user_regs_struct, field) == 8 * (word))
 _Static_assert(WORD_IS(rax, THREAD_COPY_AX) && WORD_IS(orig_rax, THREAD_COPY_CALL) &&
 		       WORD_IS(rip, THREAD_COPY_PC) && WORD_IS(rsp, THREAD_COPY_SP) &&
 		       WORD_IS(ss, THREAD_COPY_REGS - 1),
 	"it begins as struct pt_regs");
 
+/* Not PTRACE_GETREGSET, which has another form for a thread that executes i386 code. */
 static int take_registers(struct stop *s, struct user_regs_struct *r)
 {
-	struct iovec iov = { r, sizeof(*r) };
-
-	if (ptrace(PTRACE_GETREGSET, s->tid, (void *)NT_PRSTATUS, &iov) != 0)
+	if (ptrace(PTRACE_GETREGS, s->tid, NULL, r) != 0)
 		return -errno;
-	if (iov.iov_len != sizeof(*r))
-		return -ENOEXEC;
 	s->copy->head = (struct thread_copy_head){ .all = 1, .tls = r->fs_base };
 	memcpy(s->copy->head.regs, r, sizeof(s->copy->head.regs));
 	return 0;
@@ -205,13 +233,16 @@ static int take_registers(struct stop *s, struct user_regs_struct *r)
  */
 static void begin_again(struct stop *s, const struct user_regs_struct *r)
 {
-	if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR || r->orig_rax == SYS_close)
+	const bool narrow = r->cs == USER32_CS;
+
+	if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR ||
+		r->orig_rax == (narrow ? I386_CLOSE : SYS_close))
 		return;
 	if (ptrace(PTRACE_POKEUSER, s->tid, (void *)offsetof(struct user_regs_struct, rax),
 		    (void *)(intptr_t)-ERESTARTNOHAND) != 0)
 		return;
 	s->reported->again = (int64_t)r->orig_rax;
-	s->reported->again_arg = r->rdi;
+	s->reported->again_arg = narrow ? (uint32_t)r->rbx : r->rdi;
 }
 #else
 /* The register words (THREAD_COPY_*) and the way to restart a call are those of x86-64. */

@@ -78,9 +78,9 @@ int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, stru
 /*
  * Does this call have a time limit that would begin again after a stop? See
  * signal(7), "Interruption of system calls and library functions by stop
- * signals".
+ * signals". NARROW: the number is one of i386.
  */
-bool quiet_copy_is_timed(const struct quiet_copy_call *call);
+bool quiet_copy_is_timed(const struct quiet_copy_call *call, bool narrow);
 
 /*
  * stop_copy - a copy of the registers and stack of a thread in another process,
@@ -111,7 +111,7 @@ struct stop_copy_report {
  *   -EPERM      not allowed, or it is traced already
  *   -ESRCH      gone
  *   -ETIMEDOUT  it did not stop
- *   -ENOEXEC    a 32-bit program
+ *   -ENOEXEC    on another architecture than x86-64
  * or another -errno.
  */
 int stop_copy_take(pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,

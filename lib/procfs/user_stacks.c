@@ -11,6 +11,7 @@
 #include "system/proc.h"
 #include "unwind/walk.h"
 #include "unwind/x86.h"
+#include "unwind_code.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -49,6 +50,7 @@ struct ptmaps {
 	char *text; /* of /proc/PID/maps; holds the paths */
 	uint64_t hash; /* of that, as it was read; 0 = not yet */
 	uint64_t read_ns; /* when it was last read */
+	bool narrow; /* of an i386 program */
 	struct ptmap *maps; /* by address */
 	size_t n, cap;
 	struct remade *remade;
@@ -67,12 +69,17 @@ static void ptmaps_free(struct ptmaps *s)
 	free(s->remade);
 }
 
-static bool is_32_bit(const struct thread_memory *r, uint32_t pid)
+/* EM_386 if process PID runs an i386 program, EM_X86_64 for x32, which is 32-bit too; 0 = another one. */
+static uint16_t machine_of_32_bit(const struct thread_memory *r, uint32_t pid)
 {
-	char ident[PROCFILE_EXE_BYTES];
+	char head[PROCFILE_EXE_BYTES];
+	uint16_t machine;
 
-	return proc_view_text(r->helper, pid, pid, PROCFILE_EXE, ident, sizeof(ident)) == sizeof(ident) &&
-	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+	if (proc_view_text(r->helper, pid, pid, PROCFILE_EXE, head, sizeof(head)) != sizeof(head) ||
+		memcmp(head, ELFMAG, SELFMAG) != 0 || head[EI_CLASS] != ELFCLASS32)
+		return 0;
+	memcpy(&machine, head + offsetof(Elf32_Ehdr, e_machine), sizeof(machine));
+	return machine;
 }
 
 /* Parse the mappings of TEXT, which S owns from now on. */
@@ -93,11 +100,12 @@ static int take_text(struct ptmaps *s, char *text, struct err *e)
 	return 0;
 }
 
-/* Read the mappings. -ENOEXEC for a 32-bit program; -ESRCH, -EACCES and the like, with the message. */
+/* Read the mappings. -ENOEXEC for an x32 program; -ESRCH, -EACCES and the like, with the message. */
 static int ptmaps_read(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, struct err *e)
 {
 	_cleanup_close_ int fd = procaccess_open(r->broker, BROKER_MAPS, pid);
 	_cleanup_free_ char *text = NULL;
+	uint16_t machine;
 	uint64_t hash;
 	size_t len;
 	int rc = fd < 0 ? fd : base_read(fd, MAPS_MAX, &text, &len);
@@ -109,8 +117,10 @@ static int ptmaps_read(struct ptmaps *s, const struct thread_memory *r, uint32_t
 	if (hash == s->hash)
 		return 0;
 	s->hash = 0;
-	if (is_32_bit(r, pid))
-		return err_set(e, -ENOEXEC, "process %u runs a 32-bit program", pid);
+	machine = machine_of_32_bit(r, pid);
+	if (machine && machine != EM_386)
+		return err_set(e, -ENOEXEC, "process %u runs an x32 program", pid);
+	s->narrow = machine == EM_386;
 	rc = take_text(s, TAKE_PTR(text), e);
 	s->hash = rc ? 0 : hash;
 	return rc;
@@ -152,12 +162,20 @@ static bool copy_mapping(const struct thread_memory *r, uint32_t pid, const stru
 /* Sections are not mapped, so clear the header's references to them. */
 static bool forget_sections(int fd)
 {
-	Elf64_Ehdr h;
+	union {
+		Elf64_Ehdr wide;
+		Elf32_Ehdr narrow;
+	} h = { 0 };
 
-	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
+	if (pread(fd, &h, sizeof(h), 0) != sizeof(h) || memcmp(h.wide.e_ident, ELFMAG, SELFMAG) != 0)
 		return false;
-	h.e_shoff = 0;
-	h.e_shnum = h.e_shstrndx = 0;
+	if (h.wide.e_ident[EI_CLASS] == ELFCLASS32) {
+		h.narrow.e_shoff = 0;
+		h.narrow.e_shnum = h.narrow.e_shstrndx = 0;
+	} else {
+		h.wide.e_shoff = 0;
+		h.wide.e_shnum = h.wide.e_shstrndx = 0;
+	}
 	return pwrite(fd, &h, sizeof(h), 0) == sizeof(h);
 }
 
@@ -215,8 +233,8 @@ static uint32_t file_of(struct ptmaps *s, const struct thread_memory *r, uint32_
 	uint32_t file;
 	struct stat st;
 
-	if (strcmp(m->path, "[vdso]") == 0)
-		return walktables_vdso(t);
+	if (vdso_kind(m))
+		return walktables_vdso(t, vdso_kind(m));
 	if (!m->inode || mapfile_is_pseudo(m->path))
 		return WALKTABLES_NONE;
 	if (mapfile_stat(r->broker, pid, m, &st) == 0) {
@@ -358,7 +376,7 @@ enum thread_refusal thread_refusal_explain(pid_t pid, pid_t tid, int code, bool 
 		err_set(e, code, "thread %d is the kernel's: it has no user stack", tid);
 		break;
 	case THREAD_REFUSAL_COMPAT:
-		err_set(e, code, "process %d runs a 32-bit program, whose stacks cannot be walked", pid);
+		err_set(e, code, "process %d runs an x32 program, whose stacks cannot be walked", pid);
 		break;
 	case THREAD_REFUSAL_TRACED:
 		err_set(e, code, "thread %d of process %d is traced by process %u already", tid, pid,
@@ -525,6 +543,7 @@ static int walk(struct user_stacks *p, struct err *e)
 	const struct snapwalk_memory memory = { .areas = areas,
 		.n = MIN(c->n_areas, (uint32_t)THREAD_COPY_AREAS) };
 	__u64 regs[THREAD_COPY_REGS];
+	uint64_t before;
 	int rc = 0;
 
 	if (w.began_ns - p->maps.read_ns > MAPS_NS)
@@ -536,6 +555,10 @@ static int walk(struct user_stacks *p, struct err *e)
 			.bytes = p->copy->bytes[i], .from = c->areas[i].from, .len = c->areas[i].len
 		};
 	memcpy(regs, c->regs, sizeof(regs));
+	/* a program of either kind may contain code of the other: the system call says which it is in */
+	if (!c->all && p->maps.narrow &&
+		(!code(&w, regs[THREAD_COPY_PC] - 8, &before) || !code_after_syscall(before, false)))
+		regs[UNWINDX86_CS] = UNWINDX86_USER32_CS;
 	snapwalk(&opts, regs, &memory, p->frames, &p->end);
 	return 0;
 }
@@ -561,7 +584,7 @@ static bool spares(const struct user_stacks *p, const struct quiet_copy_call *ca
 	for (size_t i = 0; i < p->n_learned; i++)
 		if (p->learned[i].number == call->number && p->learned[i].arg == call->args[0])
 			return true;
-	return quiet_copy_is_timed(call);
+	return quiet_copy_is_timed(call, p->maps.narrow);
 }
 
 static void learn(struct user_stacks *p, const struct stop_copy_report *reported)

@@ -45,7 +45,7 @@
 enum thread_refusal {
 	THREAD_REFUSAL_GONE, /* ended, or its number belongs to another process */
 	THREAD_REFUSAL_KTHREAD,
-	THREAD_REFUSAL_COMPAT, /* a 32-bit program */
+	THREAD_REFUSAL_COMPAT, /* an x32 program */
 	THREAD_REFUSAL_TRACED, /* by another tracer: gdb, strace */
 	THREAD_REFUSAL_OTHERS, /* belongs to another user */
 	THREAD_REFUSAL_PRIVILEGED, /* has capabilities that this process lacks */
@@ -86,7 +86,7 @@ void user_stacks_close(struct user_stacks *p); /* NULL is fine */
  * was found without a stop.
  *
  * If there is no stack, -errno with the message, which is counted by reason:
- * -ESRCH gone, -EPERM and -EACCES not allowed, -ENOEXEC 32-bit, -ETIMEDOUT it
+ * -ESRCH gone, -EPERM and -EACCES not allowed, -ENOEXEC x32, -ETIMEDOUT it
  * did not stop.
  */
 int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret, struct err *e);

@@ -21,7 +21,7 @@ struct walktables {
 	struct walktable *tables;
 	size_t n, max;
 	uint64_t bytes_max;
-	uint32_t vdso; /* WALKTABLES_NONE = not requested yet */
+	uint32_t vdso[VDSO_KINDS]; /* WALKTABLES_NONE = not requested yet */
 	struct walktables_stats stats; /* without `source` */
 };
 
@@ -34,7 +34,8 @@ int walktables_open(const struct walktables_opts *opts, struct walktables **ret,
 
 	if (!t)
 		return err_nomem(e, "unwind tables");
-	t->vdso = WALKTABLES_NONE;
+	for (size_t i = 0; i < VDSO_KINDS; i++)
+		t->vdso[i] = WALKTABLES_NONE;
 	t->bytes_max = opts->bytes ? opts->bytes : BYTES_DEFAULT;
 	rc = table_source_open(&source, &t->source, e);
 	if (rc) {
@@ -103,7 +104,8 @@ static void install(struct walktables *t, struct walktable *f, const struct tabl
 	table_source_keep(t->source, &f->key, a);
 }
 
-uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd)
+/* As walktables_add(); FD -1: the vdso of this kind. */
+static uint32_t add(struct walktables *t, const struct stat *st, int fd, enum vdso_kind kind)
 {
 	const uint64_t cookie = t->n;
 	struct walktable *f;
@@ -117,7 +119,7 @@ uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd)
 	if (st)
 		f->key = table_cache_key_of(st);
 	t->stats.files++;
-	rc = fd < 0 ? table_source_request_vdso(t->source, cookie, &a)
+	rc = fd < 0 ? table_source_request_vdso(t->source, kind, cookie, &a)
 		    : table_source_request(t->source, fd, st ? &f->key : NULL, cookie, &a);
 	if (rc > 0) {
 		install(t, f, &a);
@@ -128,11 +130,16 @@ uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd)
 	return (uint32_t)cookie;
 }
 
-uint32_t walktables_vdso(struct walktables *t)
+uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd)
 {
-	if (t->vdso == WALKTABLES_NONE)
-		t->vdso = walktables_add(t, NULL, -1);
-	return t->vdso;
+	return add(t, st, fd, VDSO_NONE);
+}
+
+uint32_t walktables_vdso(struct walktables *t, enum vdso_kind kind)
+{
+	if (t->vdso[kind] == WALKTABLES_NONE)
+		t->vdso[kind] = add(t, NULL, -1, kind);
+	return t->vdso[kind];
 }
 
 void walktables_miss(struct walktables *t, int code)

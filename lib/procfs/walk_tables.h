@@ -39,14 +39,13 @@ pid_t walktables_worker(const struct walktables *t); /* 0 = there is none now, o
 uint32_t walktables_find(const struct walktables *t, const struct stat *st);
 
 /*
- * Request the table of a file that is not known yet. FD stays the caller's; -1 =
- * the vdso. ST is its status; NULL = it has no identity, only its number.
- * WALKTABLES_NONE without memory.
+ * Request the table of a file that is not known yet. FD stays the caller's. ST is its status; NULL = it has
+ * no identity, only its number. WALKTABLES_NONE without memory.
  */
 uint32_t walktables_add(struct walktables *t, const struct stat *st, int fd);
 
-/* The number of the vdso, which is the same in every 64-bit process. Requests its table. */
-uint32_t walktables_vdso(struct walktables *t);
+/* The number of the vdso of this kind, which is the same in all such processes. Requests its table. */
+uint32_t walktables_vdso(struct walktables *t, enum vdso_kind kind);
 
 /* Count a file that could not be opened, for CODE, as one without a table. */
 void walktables_miss(struct walktables *t, int code);

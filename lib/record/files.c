@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/files.h"
+#include "record/vdso.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/hashtable.h"
@@ -221,14 +222,6 @@ static bool mapfile_is_gone(struct worker *o, uint32_t pid, const struct procmap
 	return here < 0 && (stat_path(o, pid, m->path, &st) == 0 && !same_inode(&st, m));
 }
 
-const uint8_t *mapfile_vdso(size_t *len)
-{
-	const uint8_t *image = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
-
-	*len = image ? 2 * (size_t)sysconf(_SC_PAGESIZE) : 0;
-	return image;
-}
-
 #define PHDRS_MAX 1024
 #define NOTES_MAX (1u << 20) /* bytes, all segments: a thousand segments of 1 MiB would take seconds */
 
@@ -361,6 +354,9 @@ void buildid_in_image(const void *image, size_t len, struct cap_build_id *ret)
 
 struct file {
 	struct cap_file cap; /* id CAPTURE_NONE until it is emitted; owns `path` */
+	enum vdso_kind vdso;
+	uint8_t *image; /* of the vdso; NULL = none */
+	size_t image_len;
 	uint32_t pid; /* the process that mapped it last, at: */
 	uint64_t start, end;
 };
@@ -384,8 +380,10 @@ void file_table_free(struct file_table *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		free((char *)(uintptr_t)t->files[i].cap.path);
+		free(t->files[i].image);
+	}
 	free(t->files);
 	hashtable_free(&t->by_key);
 	free(t);
@@ -437,6 +435,7 @@ static struct file *add_file(struct file_table *t, uint32_t pid, const struct pr
 		return NULL;
 	}
 	f = &t->files[t->n];
+	*f = (struct file){ 0 };
 	f->cap = (struct cap_file){ .id = CAPTURE_NONE,
 		.dev_major = m->dev_major,
 		.dev_minor = m->dev_minor,
@@ -444,13 +443,10 @@ static struct file *add_file(struct file_table *t, uint32_t pid, const struct pr
 		.path = path };
 	if (mapfile_is_pseudo(path)) {
 		f->cap.flags = CAPTURE_FILE_PSEUDO;
-		if (strcmp(path, "[vdso]") == 0) {
-			size_t len;
-			const uint8_t *image = mapfile_vdso(&len);
-
-			if (image)
-				buildid_in_image(image, len, &f->cap.build_id);
-		}
+		f->vdso = vdso_kind(m);
+		f->image = vdso_image(f->vdso, &f->image_len);
+		if (f->image)
+			buildid_in_image(f->image, f->image_len, &f->cap.build_id);
 	} else {
 		identify(t, &f->cap, pid, m);
 	}
@@ -469,10 +465,12 @@ static uint32_t note_mapper(struct file_table *t, uint32_t at, uint32_t pid, con
 	return at;
 }
 
-static bool matches(const struct cap_file *f, const struct procmap *m)
+static bool matches(const struct file *f, const struct procmap *m)
 {
-	return f->inode == m->inode && f->dev_major == m->dev_major && f->dev_minor == m->dev_minor &&
-	       strcmp(f->path, m->path) == 0;
+	const struct cap_file *c = &f->cap;
+
+	return c->inode == m->inode && c->dev_major == m->dev_major && c->dev_minor == m->dev_minor &&
+	       strcmp(c->path, m->path) == 0 && f->vdso == vdso_kind(m);
 }
 
 uint32_t file_table_get(struct file_table *t, uint32_t pid, const struct procmap *m)
@@ -484,7 +482,7 @@ uint32_t file_table_get(struct file_table *t, uint32_t pid, const struct procmap
 	if (!*m->path || strcmp(m->path, "//anon") == 0)
 		return UINT32_MAX;
 	hash = hash_key(m);
-	at = HASHTABLE_FIND(&t->by_key, hash, i, matches(&t->files[i].cap, m));
+	at = HASHTABLE_FIND(&t->by_key, hash, i, matches(&t->files[i], m));
 	if (at != HASHTABLE_NONE)
 		return note_mapper(t, at, pid, m);
 	f = hashtable_reserve(&t->by_key, 1) == 0 ? add_file(t, pid, m) : NULL;
@@ -564,40 +562,13 @@ uint32_t file_table_emit(struct file_table *t, uint32_t file, struct cap_writer 
 	f->id = t->emitted++;
 	t->unread += (f->flags & CAPTURE_FILE_UNREAD) != 0;
 	cap_writer_file(w, f);
-	if (strcmp(f->path, "[vdso]") == 0) {
-		size_t len;
-		const uint8_t *image = mapfile_vdso(&len);
-
-		if (image)
-			cap_writer_image(w, &(struct cap_image){ f->id, (uint32_t)len, image });
-	}
+	if (t->files[file].image)
+		cap_writer_image(w, &(struct cap_image){ f->id, (uint32_t)t->files[file].image_len,
+					    t->files[file].image });
 	return f->id;
 }
 
 uint64_t file_table_unread(const struct file_table *t)
 {
 	return t->unread;
-}
-
-const char *file_table_runtime_flags(const struct file_table *t)
-{
-	static const struct {
-		const char *file, *flags;
-	} runtimes[] = {
-		{ "libjvm.so",
-			"java: -XX:+PreserveFramePointer keeps frame pointers in compiled methods, 'jcmd PID "
-			"Compiler.perfmap' names them" },
-		{ "node", "node: --perf-basic-prof names functions, --interpreted-frames-native-stack the "
-			  "interpreted ones too" },
-		{ "libcoreclr.so", ".NET: DOTNET_PerfMapEnabled=1 in the environment names methods" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(runtimes); i++)
-		for (size_t k = 0; k < t->n; k++) {
-			const char *slash = strrchr(t->files[k].cap.path, '/');
-
-			if (slash && strcmp(slash + 1, runtimes[i].file) == 0)
-				return runtimes[i].flags;
-		}
-	return NULL;
 }

@@ -56,9 +56,6 @@ int mapfile_stat_then(struct worker *o, struct mapfile_proof proofs[MAPFILE_PROO
 /* Is PATH [vdso], [heap], //anon or similar, which is not a file? */
 bool mapfile_is_pseudo(const char *path);
 
-/* The vdso, the same for all 64-bit processes of a kernel, including ours; NULL = none. */
-const uint8_t *mapfile_vdso(size_t *len);
-
 /*
  * buildid - the GNU build ID of an ELF file.
  * Source: the ELF specification (Ehdr, Phdr, note segments).
@@ -121,11 +118,5 @@ int file_table_open(const struct file_table_way *way);
 
 /* How many files in the capture could not be read. */
 uint64_t file_table_unread(const struct file_table *t);
-
-/*
- * The flags with which a runtime that a recorded process maps keeps frame
- * pointers or names its code, as text for users; NULL if none is known.
- */
-const char *file_table_runtime_flags(const struct file_table *t);
 
 #endif

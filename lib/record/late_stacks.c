@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define AGAIN_NS UINT64_C(4000000) /* between tries at snapshots that are not ready */
+#define PC_WORD 16 /* in the registers: struct pt_regs of x86-64 */
 #define HEAD_BYTES offsetof(struct offcpu_ev_snapshot, stack)
 
 struct snap {
@@ -92,6 +93,7 @@ void late_stacks_add(struct late_stacks *s, const struct offcpu_ev_snapshot *ev)
 
 struct walking {
 	const struct late_stacks_by *by;
+	const struct offcpu_ev_snapshot *ev;
 	struct past_maps past;
 	struct past_maps_when when;
 	uint64_t real_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC */
@@ -145,10 +147,23 @@ static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule 
 	return code;
 }
 
+/* The snapshot has the code at its PC. */
+static bool code(void *ctx, uint64_t addr, uint64_t *word)
+{
+	const struct walking *w = ctx;
+	const uint64_t pc = w->ev->regs[PC_WORD];
+
+	if (addr != pc && addr + sizeof(*word) != pc)
+		return false;
+	*word = addr == pc ? w->ev->code_after : w->ev->code_before;
+	return true;
+}
+
 static void walk(struct late_stacks *s, const struct late_stacks_by *by, const struct offcpu_ev_snapshot *ev,
 	struct snapwalk_end *end, bool *later)
 {
 	struct walking w = { .by = by,
+		.ev = ev,
 		.when = { .tgid = ev->tgid,
 			.exec_id = ev->exec_id,
 			.start_boot_ns = ev->start_boot_ns,
@@ -156,7 +171,9 @@ static void walk(struct late_stacks *s, const struct late_stacks_by *by, const s
 			.settled_ns = by->settled_ns },
 		.real_ns = now_on(CLOCK_REALTIME) - now_ns(),
 		.file = TABLESET_NO_FILE };
-	const struct snapwalk_opts opts = { .depth = s->depth, .find = find, .ctx = &w };
+	const struct snapwalk_opts opts = {
+		.depth = s->depth, .find = find, .code = code, .no_fp = true, .ctx = &w
+	};
 	const struct snapwalk_area stack = { .bytes = ev->stack, .from = ev->from, .len = ev->bytes };
 	const struct snapwalk_memory memory = { .areas = &stack, .n = 1, .bottom = ev->bottom };
 

@@ -139,11 +139,12 @@ int table_source_request(struct table_source *s, int fd, struct table_cache_key 
 	return 1;
 }
 
-int table_source_request_vdso(struct table_source *s, uint64_t cookie, struct table_answer *ret)
+int table_source_request_vdso(
+	struct table_source *s, enum vdso_kind kind, uint64_t cookie, struct table_answer *ret)
 {
 	_cleanup_close_ int fd = -1;
 	size_t len;
-	const uint8_t *image = mapfile_vdso(&len);
+	_cleanup_free_ uint8_t *image = vdso_image(kind, &len);
 
 	if (!image) {
 		*ret = bare(s, cookie);

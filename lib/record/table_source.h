@@ -11,6 +11,7 @@
 #define STACKTOOLS_RECORD_TABLE_SOURCE_H
 
 #include "base/err.h"
+#include "record/vdso.h"
 #include "unwind/table.h"
 #include "unwind/worker.h"
 
@@ -57,8 +58,9 @@ struct table_answer {
 int table_source_request(struct table_source *s, int fd, struct table_cache_key *key, uint64_t cookie,
 	struct table_answer *ret);
 
-/* Likewise for the vdso, which is the same in every 64-bit process. */
-int table_source_request_vdso(struct table_source *s, uint64_t cookie, struct table_answer *ret);
+/* Likewise for the vdso of this kind, which is the same in all such processes. */
+int table_source_request_vdso(
+	struct table_source *s, enum vdso_kind kind, uint64_t cookie, struct table_answer *ret);
 
 /*
  * Get the next answer, in the order of the requests; waits up to TIMEOUT_MS.

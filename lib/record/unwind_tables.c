@@ -31,6 +31,7 @@ enum tabfile_state {
 
 struct tabfile {
 	enum tabfile_state state;
+	enum vdso_kind vdso;
 	bool changed; /* what BPF should see of it has changed since tableset_applied() */
 	uint8_t quiets, rounds; /* WAITING: quiet periods since tables were last dropped for it, and how often
 				   they were */
@@ -400,7 +401,7 @@ struct tableset {
 	struct table_room room;
 	struct idmap refused; /* devices and inodes of files that could not be opened */
 	uint64_t idle_ns;
-	uint32_t vdso;
+	uint32_t vdso[VDSO_KINDS]; /* files; TABLESET_NO_FILE = not requested yet */
 	uint64_t examined; /* files */
 };
 
@@ -444,7 +445,8 @@ int tableset_open(const struct tableset_opts *opts, struct tableset **ret, struc
 	}
 	t->broker = opts->broker;
 	t->runtimes = opts->runtimes;
-	t->vdso = TABLESET_NO_FILE;
+	for (size_t i = 0; i < VDSO_KINDS; i++)
+		t->vdso[i] = TABLESET_NO_FILE;
 	table_room_init(&t->room, t->space, &t->files, space.bytes - UNWIND_CHUNK_BYTES);
 	t->idle_ns = opts->idle_ns ? opts->idle_ns : IDLE_NS;
 	*ret = t;
@@ -506,7 +508,7 @@ static void install(struct tableset *t, struct tabfile *f, const struct table_an
 		unwind_files_change(&t->files, f, TABFILE_BARE);
 }
 
-/* Request the table of F. FD belongs to the caller; -1 = F is the vdso. */
+/* Request the table of F. FD belongs to the caller; -1 = F is a vdso. */
 static void request(struct tableset *t, struct tabfile *f, int fd)
 {
 	const uint64_t cookie = (uint64_t)(f - t->files.files);
@@ -514,7 +516,7 @@ static void request(struct tableset *t, struct tabfile *f, int fd)
 	int rc;
 
 	f->state = TABFILE_REQUESTED;
-	rc = fd < 0 ? table_source_request_vdso(t->source, cookie, &a)
+	rc = fd < 0 ? table_source_request_vdso(t->source, f->vdso, cookie, &a)
 		    : table_source_request(t->source, fd, &f->key, cookie, &a);
 	if (rc > 0)
 		install(t, f, &a);
@@ -522,21 +524,22 @@ static void request(struct tableset *t, struct tabfile *f, int fd)
 		table_room_refuse(&t->room, f);
 }
 
-/* The file number of the vdso: every 64-bit process has the same image as this one. */
-static uint32_t vdso_file(struct tableset *t)
+/* The file number of the vdso of this kind: all such processes have the same image. */
+static uint32_t vdso_file(struct tableset *t, enum vdso_kind kind)
 {
-	const bool added = t->vdso == TABLESET_NO_FILE;
+	const bool added = t->vdso[kind] == TABLESET_NO_FILE;
 	struct tabfile *f;
 
 	if (added)
-		t->vdso = unwind_files_add_nameless(&t->files);
-	f = unwind_files_get(&t->files, t->vdso);
+		t->vdso[kind] = unwind_files_add_nameless(&t->files);
+	f = unwind_files_get(&t->files, t->vdso[kind]);
 	if (!f)
 		return TABLESET_NO_FILE;
+	f->vdso = kind;
 	t->examined += added;
 	if (added || table_room_may_request(f))
 		request(t, f, -1);
-	return t->vdso;
+	return t->vdso[kind];
 }
 
 /* Count a file that could not be opened, but only once. It has no table. */
@@ -608,8 +611,8 @@ uint32_t tableset_file(struct tableset *t, uint32_t pid, const struct procmap *m
 	struct stat st;
 	int rc;
 
-	if (strcmp(m->path, "[vdso]") == 0) {
-		file = vdso_file(t);
+	if (vdso_kind(m)) {
+		file = vdso_file(t, vdso_kind(m));
 	} else if (!mapfile_is_pseudo(m->path)) {
 		rc = mapfile_stat(t->broker, pid, m, &st);
 		if (rc)

@@ -99,7 +99,9 @@ static uint64_t read_pointer(struct rd *r, const struct cfi_section *s, uint8_t 
 		return rd_fixed(r, address_size);
 	}
 	v = read_form(r, enc, address_size);
-	return (enc & PE_BASE) == PE_PCREL ? v + here : v;
+	if ((enc & PE_BASE) == PE_PCREL)
+		v += here;
+	return s->narrow ? (uint32_t)v : v;
 }
 
 uint64_t cfi_pointer(struct rd *r, const struct cfi_section *s, const struct cfi_cie *cie)
@@ -226,7 +228,7 @@ static int add_cie(struct reader *x, const struct entry *en)
 	*cie = (struct cfi_cie){
 		.at = (uint32_t)en->at,
 		.insns_end = (uint32_t)en->next,
-		.address_size = 8,
+		.address_size = c->section.narrow ? 4 : 8,
 	};
 	if (parse_cie(&c->section, en, cie))
 		c->n_cies++;

@@ -6,7 +6,7 @@
  * Formats: DWARF 5, section 6.4.1; Linux Standard Base, section 10.6
  * (.eh_frame). Versions 1, 3 and 4, 32-bit and 64-bit lengths, and all pointer
  * encodings except indirect ones. textrel, datarel and funcrel pointers are
- * relative to 0: no linker for a 64-bit machine generates them. The input is
+ * relative to 0: no linker for x86 generates them. The input is
  * untrusted: every entry must lie inside the section, the CIE of an FDE must be
  * an entry itself, and the work is one pass over the section.
  */
@@ -21,6 +21,7 @@ struct cfi_section {
 	size_t len;
 	uint64_t vaddr; /* of its first byte: base of pointers */
 	bool eh; /* .eh_frame, else .debug_frame */
+	bool narrow; /* addresses have 4 bytes, else 8 */
 	bool open_end; /* the length is only an upper bound: a zero length word ends the section */
 	bool partial; /* it has the first bytes of one entry, which may be longer */
 };

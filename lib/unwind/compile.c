@@ -398,7 +398,7 @@ static int find_by_segment(struct compiler *c, struct cfi_section *s, uint8_t **
 
 	if (rc)
 		return err_prefix(e, "its PT_GNU_EH_FRAME"), rc;
-	*s = (struct cfi_section){ .p = head, .len = len, .vaddr = f->eh_frame_hdr };
+	*s = (struct cfi_section){ .p = head, .len = len, .vaddr = f->eh_frame_hdr, .narrow = !f->is64 };
 	r = rd_init(head, len);
 	if (rd_u8(&r) != 1)
 		return err_set(e, -EINVAL, "its PT_GNU_EH_FRAME is of an unknown version");
@@ -425,9 +425,11 @@ static int find_by_name(struct compiler *c, const struct elfsection_names *names
 	if (rc <= 0)
 		return rc;
 	*ret = sec.bytes;
-	*s = (struct cfi_section){
-		.p = sec.bytes, .len = sec.len, .vaddr = sec.header->addr, .eh = which == EH
-	};
+	*s = (struct cfi_section){ .p = sec.bytes,
+		.len = sec.len,
+		.vaddr = sec.header->addr,
+		.eh = which == EH,
+		.narrow = !c->f->is64 };
 	return 1;
 }
 
@@ -439,8 +441,7 @@ static int read_initial(struct compiler *c, struct source *src)
 	if (!src->initial)
 		return -ENOMEM;
 	for (size_t i = 0; i < cfi->n_cies; i++) {
-		const struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, cfi->cies[i].ra_reg,
-			UNWINDX86_BX };
+		const struct cfarun_regs regs = unwindx86_columns(cfi->cies[i].ra_reg, !c->f->is64);
 		struct initial *in = &src->initial[i];
 
 		in->bad = !cfarun_initial(&cfi->section, &cfi->cies[i], &regs, &in->rules);
@@ -593,7 +594,7 @@ static size_t load_keys(const struct elffile *f, struct key *keys)
 
 	for (size_t i = 0; i < f->n_loads; i++) {
 		const struct elffile_load *l = &f->loads[i];
-		uint64_t skip = l->offset ? 0 : sizeof(Elf64_Ehdr);
+		uint64_t skip = l->offset ? 0 : f->is64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
 
 		if (l->exec && l->memsz > skip && l->memsz <= UINT64_MAX - l->vaddr)
 			keys[n++] = (struct key){ .pc = l->vaddr + skip, .fde = (uint32_t)i };
@@ -637,7 +638,7 @@ static void make_rule(struct compiler *c, bool signal)
 	} else if (c->run.same && c->rule.cfa == UNWIND_CFA_REG && off == (int32_t)off) {
 		c->rule.cfa_off = (int32_t)off;
 	} else {
-		c->lost = unwindx86_rule(&c->run.now, signal, &c->rule);
+		c->lost = unwindx86_rule(&c->run.now, !c->f->is64, signal, &c->rule);
 	}
 }
 
@@ -665,7 +666,7 @@ static int end_rows(struct compiler *c, uint64_t pc, uint64_t next, struct err *
 
 	if (rc || next <= after || next % 16 == 0 || rule.cfa != UNWIND_CFA_REG ||
 		elffile_read_vaddr(c->f, pc, UNWINDX86_SYSCALL, &code, &len, NULL) != 0 ||
-		len != UNWINDX86_SYSCALL || !unwindx86_is_syscall(code))
+		len != UNWINDX86_SYSCALL || !unwindx86_is_syscall(code, !c->f->is64))
 		return rc;
 	rule.flags |= UNWIND_IN_SYSCALL;
 	rc = unwindrows_add(c->rows, after, &rule, e);
@@ -696,7 +697,7 @@ static int add_rows(
 	struct compiler *c, const struct source *src, const struct cfi_fde *f, uint64_t end, struct err *e)
 {
 	const struct cfi_cie *cie = &src->cfi.cies[f->cie];
-	struct cfarun_regs regs = { UNWINDX86_SP, UNWINDX86_FP, 0, UNWINDX86_BX };
+	struct cfarun_regs regs;
 	uint64_t pc;
 	int rc = 0;
 
@@ -709,7 +710,7 @@ static int add_rows(
 
 		return rc ? rc : unwindgo_rows(c->go, (size_t)(f - src->cfi.fdes), add_go_row, &g, e);
 	}
-	regs.ra = cie->ra_reg;
+	regs = unwindx86_columns(cie->ra_reg, !c->f->is64);
 	cfarun_begin(&c->run, &src->cfi.section, cie, f, &regs, &src->initial[f->cie].rules);
 	c->run.end = end;
 	while (!rc && cfarun_next(&c->run, &pc))
@@ -838,8 +839,8 @@ int unwindcomp(const struct elffile *f, uint8_t **ret, size_t *len, struct err *
 	struct compiler c = { .f = f, .head.machine = f->machine };
 	int rc;
 
-	if (f->machine != EM_X86_64 || !f->is64)
-		return err_set(e, -EOPNOTSUPP, "is for another machine than x86-64");
+	if (f->machine != (f->is64 ? EM_X86_64 : EM_386))
+		return err_set(e, -EOPNOTSUPP, "is for another machine than x86-64 and i386");
 	if (f->type == ET_REL)
 		return err_set(e, -EINVAL, "is not linked: its code has no addresses yet");
 	rc = compile(&c, ret, len, e);

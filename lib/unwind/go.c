@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/go.h"
 #include "unwind/x86.h"
+#include "unwind_code.h"
 
 #include <errno.h>
 #include <string.h>
@@ -490,21 +491,9 @@ static bool returns_from_signal(const struct unwindgo *g, const struct gopclntab
 	       code_is(g, fn, fn->start, RETURN_FROM_SIGNAL, sizeof(RETURN_FROM_SIGNAL) - 1);
 }
 
-static struct unwind_rule signal_rule(void)
-{
-	return (struct unwind_rule){ .cfa = UNWIND_CFA_DEREF,
-		.reg = UNWINDX86_SP,
-		.cfa_off = (int32_t)unwindx86_ucontext(UNWINDX86_SP),
-		.fp = UNWIND_FP_AT_SP,
-		.fp_off = (int32_t)unwindx86_ucontext(UNWINDX86_FP),
-		.ra = UNWIND_RA_AT_SP,
-		.ra_off = (int32_t)unwindx86_ucontext(UNWINDX86_SP) + WORD,
-		.flags = UNWIND_SIGNAL };
-}
-
 int unwindgo_rows(struct unwindgo *g, size_t i, unwindgo_row *row, void *ctx, struct err *e)
 {
-	const struct unwind_rule from_signal = signal_rule();
+	const struct unwind_rule from_signal = CODE_SIGRETURN_RULE(0, 160, 120, 168);
 	struct gopclntab_function fn, next;
 	struct making m = { .g = g, .fn = &fn, .row = row, .ctx = ctx, .e = e };
 

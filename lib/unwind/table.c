@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "runtime_abi.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -43,8 +44,10 @@ static struct segment segment_at(const uint8_t *bytes, const struct unwindtab_se
 /* ra_off of UNWIND_RA_CALL: one of enum unwind_bx, or the offset of a word below the CFA. */
 static bool good_call(const struct unwind_rule *r)
 {
+	const int word = r->flags & UNWIND_WORD4 ? 4 : 8;
+
 	return (r->cfa == UNWIND_CFA_REG || r->cfa == UNWIND_CFA_DEREF) && r->ra_off <= UNWIND_BX_UNKNOWN &&
-	       (r->ra_off == UNWIND_BX_UNKNOWN || r->ra_off % 8 == 0);
+	       (r->ra_off == UNWIND_BX_UNKNOWN || r->ra_off % word == 0);
 }
 
 /* The two kinds of UNWIND_CFA_GO_* use all offsets for the CFA. */
@@ -54,11 +57,14 @@ static bool good_go(const struct unwind_rule *r)
 	       !r->flags && (r->fp == UNWIND_FP_SAME || r->fp == UNWIND_FP_CFA || r->fp == UNWIND_FP_UNKNOWN);
 }
 
-static bool good_rule(const struct unwind_rule *r)
+/* FLAG: UNWIND_WORD4 in a table of i386 code. Only a rule of no use lacks it. */
+static bool good_rule(const struct unwind_rule *r, uint8_t flag)
 {
 	bool reg_ok = r->fp != UNWIND_FP_REG || (r->fp_off >= 0 && r->fp_off <= REGISTER_MAX);
 
 	reg_ok = reg_ok && (r->ra != UNWIND_RA_REG || (r->ra_off >= 0 && r->ra_off <= REGISTER_MAX));
+	if (r->cfa != UNWIND_CFA_UNSUPPORTED && (r->flags & UNWIND_WORD4) != flag)
+		return false;
 	if (r->cfa == UNWIND_CFA_GO_SAVED || r->cfa == UNWIND_CFA_GO_TLS)
 		return good_go(r);
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
@@ -67,14 +73,15 @@ static bool good_rule(const struct unwind_rule *r)
 	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL | UNWIND_GO_COPIES));
 }
 
-static bool good_rules(const struct unwind_rule *rules, uint32_t n)
+static bool good_rules(const struct unwind_rule *rules, uint32_t n, uint32_t machine)
 {
+	const uint8_t flag = machine == EM_386 ? UNWIND_WORD4 : 0;
 	static const struct unwind_rule none;
 
 	if (memcmp(&rules[0], &none, sizeof(none)) != 0)
 		return false;
 	for (uint32_t i = 1; i < n; i++)
-		if (!good_rule(&rules[i]))
+		if (!good_rule(&rules[i], flag))
 			return false;
 	return true;
 }
@@ -215,7 +222,7 @@ int unwindtab_view(const void *bytes, size_t len, struct unwindtab *ret, struct 
 		t.head->n_rules * sizeof(*t.rules);
 	if (front > len)
 		return err_set(e, -EINVAL, "the unwind table is shorter than its head says");
-	if (!good_rules(t.rules, t.head->n_rules))
+	if (!good_rules(t.rules, t.head->n_rules, t.head->machine))
 		return err_set(e, -EINVAL, "the unwind table has an unknown kind of rule");
 	rc = check_segments(&t, front, e);
 	if (rc == 0)

@@ -4,9 +4,14 @@
 
 #include <inttypes.h>
 
-static const char *name(unsigned int reg)
+static bool is_narrow(const struct unwind_rule *r)
 {
-	const char *n = unwindx86_register(reg);
+	return r->flags & UNWIND_WORD4;
+}
+
+static const char *name(const struct unwind_rule *r, unsigned int reg)
+{
+	const char *n = unwindx86_register(reg, is_narrow(r));
 
 	return n ? n : "?";
 }
@@ -25,20 +30,21 @@ static void put_cfa(const struct unwind_rule *r, char *buf)
 		snprintf(buf, UNWINDTEXT_MAX, "none");
 		break;
 	case UNWIND_CFA_REG:
-		put_sum(buf, "", name(r->reg), r->cfa_off, "");
+		put_sum(buf, "", name(r, r->reg), r->cfa_off, "");
 		break;
 	case UNWIND_CFA_PLT:
 		snprintf(buf, UNWINDTEXT_MAX, "plt(%" PRId32 ")", r->ra_off);
 		break;
 	case UNWIND_CFA_DEREF:
 	case UNWIND_CFA_DEREF_PLUS:
-		put_sum(buf, "*(", name(r->reg), r->cfa_off, ")");
+		put_sum(buf, "*(", name(r, r->reg), r->cfa_off, ")");
 		n = strlen(buf);
 		if (r->cfa == UNWIND_CFA_DEREF_PLUS)
 			snprintf(buf + n, UNWINDTEXT_MAX - n, "%+" PRId32, r->ra_off);
 		break;
 	case UNWIND_CFA_GO_SAVED:
-		snprintf(buf, UNWINDTEXT_MAX, "goroutine(*(%s%+" PRId32 "))", name(UNWINDX86_SP), r->cfa_off);
+		snprintf(buf, UNWINDTEXT_MAX, "goroutine(*(%s%+" PRId32 "))", name(r, UNWINDX86_SP),
+			r->cfa_off);
 		break;
 	case UNWIND_CFA_GO_TLS:
 		snprintf(buf, UNWINDTEXT_MAX, "%s(%%fs:%" PRId32 ")",
@@ -68,13 +74,13 @@ static void put_fp(const struct unwind_rule *r, char *buf)
 		put_sum(buf, "", "c", is_go(r) ? -16 : r->fp_off, "");
 		break;
 	case UNWIND_FP_AT_SP:
-		put_sum(buf, "*(", name(UNWINDX86_SP), r->fp_off, ")");
+		put_sum(buf, "*(", name(r, UNWINDX86_SP), r->fp_off, ")");
 		break;
 	case UNWIND_FP_AT_FP:
-		put_sum(buf, "*(", name(UNWINDX86_FP), r->fp_off, ")");
+		put_sum(buf, "*(", name(r, UNWINDX86_FP), r->fp_off, ")");
 		break;
 	case UNWIND_FP_REG:
-		snprintf(buf, UNWINDTEXT_MAX, "%s", name((unsigned int)r->fp_off));
+		snprintf(buf, UNWINDTEXT_MAX, "%s", name(r, (unsigned int)r->fp_off));
 		break;
 	default:
 		snprintf(buf, UNWINDTEXT_MAX, "?");
@@ -92,16 +98,16 @@ static void put_ra(const struct unwind_rule *r, char *buf)
 	}
 	switch (r->ra) {
 	case UNWIND_RA_CALL:
-		put_sum(buf, "", "c", -8, "");
+		put_sum(buf, "", "c", is_narrow(r) ? -4 : -8, "");
 		break;
 	case UNWIND_RA_CFA:
-		put_sum(buf, "", "c", implied ? -8 : r->ra_off, "");
+		put_sum(buf, "", "c", implied ? is_narrow(r) ? -4 : -8 : r->ra_off, "");
 		break;
 	case UNWIND_RA_AT_SP:
-		put_sum(buf, "*(", name(UNWINDX86_SP), r->ra_off, ")");
+		put_sum(buf, "*(", name(r, UNWINDX86_SP), r->ra_off, ")");
 		break;
 	case UNWIND_RA_REG:
-		snprintf(buf, UNWINDTEXT_MAX, "%s", name((unsigned int)r->ra_off));
+		snprintf(buf, UNWINDTEXT_MAX, "%s", name(r, (unsigned int)r->ra_off));
 		break;
 	case UNWIND_RA_END:
 		snprintf(buf, UNWINDTEXT_MAX, "end");

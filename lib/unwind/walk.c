@@ -20,7 +20,10 @@ struct walk {
 	const __u64 *regs;
 	struct snapwalk_end *end;
 	uint64_t pc, sp, fp, cfa; /* of the current frame */
-	uint64_t ucontext; /* SP of the signal frame that interrupted it; else 0 */
+	uint64_t ucontext; /* of the signal frame that interrupted it: its SP; of i386, its sigcontext; else 0
+			    */
+	uint64_t mask; /* of the bits of a word */
+	unsigned int bytes; /* of a word: 8; 4 while the thread executes i386 code */
 	uint64_t bx_at; /* where the second callee-saved register is: see bx_from */
 	enum bx_from bx_from;
 	bool innermost; /* all registers are known */
@@ -58,15 +61,27 @@ static bool word(const struct walk *w, uint64_t addr, uint64_t *value)
 		const struct snapwalk_area *a = &w->mem->areas[i];
 		uint64_t at = addr - a->from;
 
-		if (a->len < sizeof(*value) || at > a->len - sizeof(*value))
+		if (a->len < w->bytes || at > a->len - w->bytes)
 			continue;
-		memcpy(value, a->bytes + at, sizeof(*value));
+		*value = 0;
+		memcpy(value, a->bytes + at, w->bytes);
 		return true;
 	}
 	if (!w->end->missed)
 		w->end->wanted = addr;
 	w->end->missed = true;
 	return false;
+}
+
+static bool is_narrow(const struct walk *w)
+{
+	return w->bytes == 4;
+}
+
+/* From `ucontext` to register REG in it. */
+static uint64_t in_ucontext(const struct walk *w, uint32_t reg)
+{
+	return unwindx86_ucontext(reg, is_narrow(w));
 }
 
 /* Does REGS lack the thread's value of this register? */
@@ -86,8 +101,8 @@ static bool other_register(const struct walk *w, uint32_t reg, uint64_t *value)
 	if (reg >= UNWINDX86_REGS)
 		return false;
 	if (!w->innermost)
-		return w->ucontext && word(w, w->ucontext + unwindx86_ucontext(reg), value);
-	*value = unwindx86_saved(w->regs, reg);
+		return w->ucontext && word(w, w->ucontext + in_ucontext(w, reg), value);
+	*value = unwindx86_saved(w->regs, reg) & w->mask;
 	return !is_unknown(w, reg);
 }
 
@@ -95,7 +110,7 @@ static bool bx_register(const struct walk *w, uint64_t *value)
 {
 	if (w->bx_from == BX_IN_MEMORY)
 		return word(w, w->bx_at, value);
-	*value = unwindx86_saved(w->regs, UNWINDX86_BX);
+	*value = unwindx86_saved(w->regs, UNWINDX86_BX) & w->mask;
 	return w->bx_from == BX_AT_ENTRY && !is_unknown(w, UNWINDX86_BX);
 }
 
@@ -104,7 +119,7 @@ static void follow_bx(struct walk *w, const struct unwind_rule *r)
 {
 	if (r->flags & UNWIND_SIGNAL) {
 		w->bx_from = BX_IN_MEMORY;
-		w->bx_at = w->sp + unwindx86_ucontext(UNWINDX86_BX);
+		w->bx_at = w->ucontext + in_ucontext(w, UNWINDX86_BX);
 	} else if (r->ra == UNWIND_RA_CALL && r->ra_off != UNWIND_BX_SAME) {
 		w->bx_from = r->ra_off == UNWIND_BX_UNKNOWN ? BX_LOST : BX_IN_MEMORY;
 		w->bx_at = w->cfa + (uint64_t)(int64_t)r->ra_off;
@@ -227,7 +242,7 @@ static enum step find_cfa(struct walk *w, const struct unwind_rule *r)
 	if (r->cfa == UNWIND_CFA_DEREF_PLUS)
 		base += (uint64_t)(int64_t)r->ra_off;
 	if (r->cfa == UNWIND_CFA_PLT && (w->pc & 15) >= (uint32_t)r->ra_off)
-		base += 8;
+		base += w->bytes;
 	w->cfa = base;
 	return GO_ON;
 }
@@ -273,7 +288,7 @@ static enum step find_ra(struct walk *w, const struct unwind_rule *r, uint64_t *
 	if (is_go(r))
 		addr = w->go_ra;
 	else if (r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS || r->ra == UNWIND_RA_CALL)
-		addr = w->cfa - 8;
+		addr = w->cfa - w->bytes;
 	else if (r->ra == UNWIND_RA_AT_SP)
 		addr = w->sp + (uint64_t)(int64_t)r->ra_off;
 	else if (r->ra == UNWIND_RA_REG)
@@ -298,7 +313,6 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 
 	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &is) == ENDED || find_ra(w, r, &ra) == ENDED)
 		return ENDED;
-	follow_bx(w, r);
 	w->go_copies = r->flags & UNWIND_GO_COPIES;
 	if (r->cfa == UNWIND_CFA_GO_TLS) {
 		w->go_came = r->reg == UNWIND_GO_CALLBACK ? GO_BY_CALLBACK : GO_BY_GOROUTINE;
@@ -306,6 +320,9 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 	}
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
+	if (w->exact && is_narrow(w))
+		w->ucontext += (uint64_t)(int64_t)r->cfa_off - in_ucontext(w, UNWINDX86_SP);
+	follow_bx(w, r);
 	if (goes_round(w, r))
 		return stop(w, REASON_LOOP);
 	/* an interrupted PC of 0 is no end: something was called through a null pointer */
@@ -355,7 +372,7 @@ static bool by_leaf(struct walk *w, bool null)
 	if (!w->opts->code || !word(w, w->sp, &ra) || !code_before(w, ra, &before, &kind) ||
 		!(null ? code_after_call(before) : code_calls(before, ra, w->pc)))
 		return false;
-	to_caller(w, ra, w->sp + sizeof(ra), w->fp);
+	to_caller(w, ra, w->sp + w->bytes, w->fp);
 	return true;
 }
 
@@ -365,17 +382,11 @@ static bool by_leaf(struct walk *w, bool null)
  */
 static bool by_code(struct walk *w, enum step *ret)
 {
-	static const struct unwind_rule sigreturn = { .cfa = UNWIND_CFA_DEREF,
-		.reg = UNWINDX86_SP,
-		.fp = UNWIND_FP_AT_SP,
-		.ra = UNWIND_RA_AT_SP,
-		.flags = UNWIND_SIGNAL,
-		.cfa_off = 160,
-		.fp_off = 120,
-		.ra_off = 168 };
+	static const struct unwind_rule rules[] = { CODE_SIGRETURN_RULES };
 	uint64_t before = 0, after = 0, ra, sp = w->sp, fp = w->fp;
+	struct code_pops pops = { 0 };
+	enum code_sigreturn sigreturn;
 	enum code_return way;
-	uint32_t skip;
 
 	*ret = GO_ON;
 	/* the next page may be missing, and what cannot be read proves nothing */
@@ -383,24 +394,33 @@ static bool by_code(struct walk *w, enum step *ret)
 		before = 0;
 	if (!w->opts->code(w->opts->ctx, w->pc, &after))
 		after = 0;
-	if (code_is_sigreturn(after)) {
-		*ret = by_rule(w, &sigreturn);
+	sigreturn = code_sigreturn(after, is_narrow(w));
+	if (sigreturn) {
+		*ret = by_rule(w, &rules[sigreturn - 1]);
 		return true;
 	}
-	way = code_return(after, &skip);
+	if (is_narrow(w) && !w->exact)
+		return false;
+	way = is_narrow(w) ? code_return32(after, &pops) : code_return(after, &pops.skip);
 	if (way == CODE_LEAVES && w->fp_is == FP_KNOWN && w->fp >= w->sp)
 		sp = w->fp;
 	else if (way == CODE_GOES_ON || way == CODE_LEAVES)
-		return w->innermost && code_after_syscall(before) && by_leaf(w, false);
-	sp += skip;
+		return w->innermost && code_after_syscall(before, is_narrow(w)) && by_leaf(w, false);
+	sp += pops.skip;
 	if (way != CODE_RETURNS && word(w, sp, &fp)) {
 		w->fp_is = FP_KNOWN;
-		sp += sizeof(fp);
+		sp += w->bytes + pops.more;
 	} else if (way != CODE_RETURNS) {
 		*ret = stop(w, REASON_MEMORY);
 		return true;
 	}
-	*ret = word(w, sp, &ra) ? to_caller(w, ra, sp + sizeof(ra), fp) : stop(w, REASON_MEMORY);
+	if (!word(w, sp, &ra)) {
+		*ret = stop(w, REASON_MEMORY);
+		return true;
+	}
+	if (pops.bx)
+		w->bx_from = BX_LOST;
+	to_caller(w, ra, sp + w->bytes, fp);
 	return true;
 }
 
@@ -415,8 +435,8 @@ static enum step by_fp(struct walk *w, enum snapwalk_code code)
 
 	if (w->fp_is == FP_UNKNOWN)
 		return stop(w, REASON_REGISTER);
-	if (w->fp_is == FP_LOST || w->fp < w->sp || w->fp % sizeof(fp) || !word(w, w->fp, &fp) ||
-		!word(w, w->fp + sizeof(fp), &ra))
+	if (w->fp_is == FP_LOST || w->fp < w->sp || w->fp % w->bytes || !word(w, w->fp, &fp) ||
+		!word(w, w->fp + w->bytes, &ra))
 		return no_row(w, code);
 	if (!ra) {
 		w->by_fp = true;
@@ -427,7 +447,7 @@ static enum step by_fp(struct walk *w, enum snapwalk_code code)
 		return no_row(w, code);
 	w->by_fp = true;
 	w->bx_from = BX_LOST;
-	return to_caller(w, ra, w->fp + 2 * sizeof(fp), fp);
+	return to_caller(w, ra, w->fp + 2 * (uint64_t)w->bytes, fp);
 }
 
 /* Step from code of this kind that no row covers. */
@@ -437,11 +457,16 @@ static enum step without_row(struct walk *w, enum snapwalk_code code)
 
 	if (!w->opts->code)
 		return no_row(w, code);
-	return by_code(w, &ret) ? ret : by_fp(w, code);
+	if (by_code(w, &ret))
+		return ret;
+	return w->opts->no_fp ? no_row(w, code) : by_fp(w, code);
 }
 
 static enum step by_table(struct walk *w, const struct unwind_rule *r)
 {
+	if (r && r->cfa != UNWIND_CFA_NONE && r->cfa != UNWIND_CFA_UNSUPPORTED &&
+		!(r->flags & UNWIND_WORD4) == is_narrow(w))
+		return stop(w, REASON_COMPAT);
 	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
 		w->end->last_exact = w->retry;
 		return complete(w);
@@ -518,13 +543,17 @@ static bool at_entry(const struct walk *w)
 void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct snapwalk_memory *memory,
 	__u64 *frames, struct snapwalk_end *ret)
 {
+	const bool narrow = unwindx86_is_narrow(regs);
+	const uint64_t mask = narrow ? UINT32_MAX : UINT64_MAX;
 	struct walk w = { .opts = opts,
 		.mem = memory,
 		.regs = regs,
 		.end = ret,
-		.pc = unwindx86_saved(regs, UNWINDX86_RA),
-		.sp = unwindx86_saved(regs, UNWINDX86_SP),
-		.fp = unwindx86_saved(regs, UNWINDX86_FP),
+		.mask = mask,
+		.bytes = narrow ? 4 : 8,
+		.pc = unwindx86_saved(regs, UNWINDX86_RA) & mask,
+		.sp = unwindx86_saved(regs, UNWINDX86_SP) & mask,
+		.fp = unwindx86_saved(regs, UNWINDX86_FP) & mask,
 		.bx_from = BX_AT_ENTRY,
 		.innermost = true,
 		.exact = true,

@@ -4,8 +4,8 @@
  * and memory.
  *
  * The rules are those of bpf/unwind.bpf.h. Where no row covers the code, a step
- * needs the code itself. If that cannot be read, as for a snapshot that BPF
- * made, the walk ends there, and all frames were found by table.
+ * needs the code itself. A snapshot that BPF made has only that at the PC: where
+ * code cannot be read, the walk ends.
  */
 #ifndef STACKTOOLS_UNWIND_WALK_H
 #define STACKTOOLS_UNWIND_WALK_H
@@ -42,6 +42,7 @@ struct snapwalk_opts {
 	enum snapwalk_code (*find)(void *ctx, uint64_t pc, const struct unwind_rule **rule);
 	/* Reads the eight bytes of the process's code at ADDR, as a word; NULL = no steps without a row */
 	bool (*code)(void *ctx, uint64_t addr, uint64_t *word);
+	bool no_fp; /* no steps by frame pointer */
 	void *ctx;
 };
 

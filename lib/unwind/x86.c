@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/x86.h"
+#include "unwind_code.h"
 
 enum {
-	LAST_GENERAL = 15,
-	WORD = 8,
-
 	OP_DEREF = 0x06,
 	OP_AND = 0x1a,
 	OP_PLUS = 0x22,
@@ -14,10 +12,33 @@ enum {
 	OP_LIT0 = 0x30,
 	OP_LIT31 = 0x4f,
 	OP_BREG0 = 0x70,
-	OP_BREG_SP = OP_BREG0 + UNWINDX86_SP,
-	OP_BREG_RA = OP_BREG0 + UNWINDX86_RA,
-	OP_BREG_LAST = OP_BREG0 + LAST_GENERAL,
 };
+
+/* What differs between the two kinds of code. */
+struct kind {
+	uint8_t word, word_shift; /* bytes of a word */
+	uint8_t sp, fp, ra, bx; /* DWARF numbers in the file */
+	uint8_t general; /* number of general registers, which come first */
+	uint8_t number[UNWINDX86_REGS]; /* in rules */
+};
+
+static const struct kind wide = { 8, 3, UNWINDX86_SP, UNWINDX86_FP, UNWINDX86_RA, UNWINDX86_BX,
+	UNWINDX86_REGS, { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 } };
+
+/* eax, ecx, edx, ebx, esp, ebp, esi, edi; eip is 8 */
+static const struct kind narrow32 = { 4, 2, 4, 5, 8, 3, 8, { 0, 2, 1, 3, 7, 6, 4, 5 } };
+
+static const struct kind *kind_of(bool narrow)
+{
+	return narrow ? &narrow32 : &wide;
+}
+
+struct cfarun_regs unwindx86_columns(uint64_t ra, bool narrow)
+{
+	const struct kind *k = kind_of(narrow);
+
+	return (struct cfarun_regs){ .sp = k->sp, .fp = k->fp, .ra = ra, .bx = k->bx };
+}
 
 /* An expression of the form "register + off", "word at that", "that + plus". */
 struct shape {
@@ -32,14 +53,15 @@ static bool fits(int64_t v)
 	return v >= INT32_MIN && v <= INT32_MAX;
 }
 
-static bool parse_shape(const struct cfarule *rule, struct shape *s)
+static bool parse_shape(const struct kind *k, const struct cfarule *rule, struct shape *s)
 {
 	struct rd r = rd_init(rule->expr, rule->reg);
 	uint8_t op = rd_u8(&r);
 
-	*s = (struct shape){ .reg = op - OP_BREG0 };
-	if (op < OP_BREG0 || op > OP_BREG_LAST)
+	*s = (struct shape){ 0 };
+	if (op < OP_BREG0 || op >= OP_BREG0 + k->general)
 		return false;
+	s->reg = k->number[op - OP_BREG0];
 	s->off = rd_sleb(&r);
 	if (rd_left(&r)) {
 		s->deref = rd_u8(&r) == OP_DEREF;
@@ -58,13 +80,13 @@ static bool parse_shape(const struct cfarule *rule, struct shape *s)
 /*
  * The linkers' rule for a whole PLT, with entries of 16 bytes. From byte LIMIT
  * of an entry on, the word that it pushes is on the stack: rsp + 8 + ((rip &
- * 15) >= LIMIT) << 3.
+ * 15) >= LIMIT) << 3; esp + 4 + ((eip & 15) >= LIMIT) << 2.
  */
-static bool parse_plt(const struct cfarule *rule, uint8_t *limit)
+static bool parse_plt(const struct kind *k, const struct cfarule *rule, uint8_t *limit)
 {
 	const uint8_t *p = rule->expr;
-	uint8_t want[] = { OP_BREG_SP, WORD, OP_BREG_RA, 0, OP_LIT0 + 15, OP_AND, 0, OP_GE, OP_LIT0 + 3,
-		OP_SHL, OP_PLUS };
+	uint8_t want[] = { (uint8_t)(OP_BREG0 + k->sp), k->word, (uint8_t)(OP_BREG0 + k->ra), 0, OP_LIT0 + 15,
+		OP_AND, 0, OP_GE, (uint8_t)(OP_LIT0 + k->word_shift), OP_SHL, OP_PLUS };
 
 	if (rule->reg != sizeof(want))
 		return false;
@@ -73,27 +95,40 @@ static bool parse_plt(const struct cfarule *rule, uint8_t *limit)
 	return memcmp(p, want, sizeof(want)) == 0 && *limit < 16;
 }
 
-static bool cfa_by_register(const struct cfarule *c, struct unwind_rule *ret)
+/* Set *RET to the number in rules of register REG. False if it is not a general one. */
+static bool general(const struct kind *k, uint32_t reg, unsigned int *ret)
 {
-	ret->cfa = UNWIND_CFA_REG;
-	ret->reg = (uint8_t)c->reg;
-	ret->cfa_off = (int32_t)c->off;
-	return c->reg <= LAST_GENERAL && fits(c->off);
+	if (reg >= k->general)
+		return false;
+	*ret = k->number[reg];
+	return true;
 }
 
-static bool cfa_by_expression(const struct cfarule *c, struct unwind_rule *ret)
+static bool cfa_by_register(const struct kind *k, const struct cfarule *c, struct unwind_rule *ret)
+{
+	unsigned int reg;
+
+	if (!general(k, c->reg, &reg))
+		return false;
+	ret->cfa = UNWIND_CFA_REG;
+	ret->reg = (uint8_t)reg;
+	ret->cfa_off = (int32_t)c->off;
+	return fits(c->off);
+}
+
+static bool cfa_by_expression(const struct kind *k, const struct cfarule *c, struct unwind_rule *ret)
 {
 	struct shape s;
 	uint8_t limit;
 
-	if (parse_plt(c, &limit)) {
+	if (parse_plt(k, c, &limit)) {
 		ret->cfa = UNWIND_CFA_PLT;
 		ret->reg = UNWINDX86_SP;
-		ret->cfa_off = WORD;
+		ret->cfa_off = k->word;
 		ret->ra_off = limit;
 		return true;
 	}
-	if (!parse_shape(c, &s))
+	if (!parse_shape(k, c, &s))
 		return false;
 	ret->cfa = !s.deref ? UNWIND_CFA_REG : s.plus ? UNWIND_CFA_DEREF_PLUS : UNWIND_CFA_DEREF;
 	ret->reg = (uint8_t)s.reg;
@@ -108,12 +143,13 @@ static bool ra_is_implied(const struct unwind_rule *rule)
 	return rule->cfa == UNWIND_CFA_PLT || rule->cfa == UNWIND_CFA_DEREF_PLUS;
 }
 
-static bool return_address(const struct cfarule *c, struct unwind_rule *ret)
+static bool return_address(const struct kind *k, const struct cfarule *c, struct unwind_rule *ret)
 {
+	unsigned int reg;
 	struct shape s;
 
 	if (ra_is_implied(ret))
-		return c->kind == CFARULE_OFFSET && c->off == -WORD;
+		return c->kind == CFARULE_OFFSET && c->off == -k->word;
 	switch (c->kind) {
 	case CFARULE_OFFSET:
 		ret->ra = UNWIND_RA_CFA;
@@ -123,12 +159,14 @@ static bool return_address(const struct cfarule *c, struct unwind_rule *ret)
 		ret->ra = UNWIND_RA_END;
 		return true;
 	case CFARULE_REGISTER:
+		if (!general(k, c->reg, &reg))
+			return false;
 		ret->ra = UNWIND_RA_REG;
-		ret->ra_off = (int32_t)c->reg;
-		return c->reg <= LAST_GENERAL;
+		ret->ra_off = (int32_t)reg;
+		return true;
 	case CFARULE_EXPRESSION:
 		ret->ra = UNWIND_RA_AT_SP;
-		if (!parse_shape(c, &s) || s.deref || s.reg != UNWINDX86_SP)
+		if (!parse_shape(k, c, &s) || s.deref || s.reg != UNWINDX86_SP)
 			return false;
 		ret->ra_off = (int32_t)s.off;
 		return true;
@@ -137,44 +175,47 @@ static bool return_address(const struct cfarule *c, struct unwind_rule *ret)
 	}
 }
 
-/* Where the caller's RBX is, as UNWIND_RA_CALL stores it in ra_off. */
-static int32_t second_register(const struct cfarule *c)
+/* Where the caller's RBX (EBX) is, as UNWIND_RA_CALL stores it in ra_off. */
+static int32_t second_register(const struct kind *k, const struct cfarule *c)
 {
 	switch (c->kind) {
 	case CFARULE_UNSPECIFIED: /* callee-saved: unchanged */
 	case CFARULE_SAME:
 		return UNWIND_BX_SAME;
 	case CFARULE_OFFSET:
-		return c->off < 0 && c->off % WORD == 0 && fits(c->off) ? (int32_t)c->off : UNWIND_BX_UNKNOWN;
+		return c->off < 0 && c->off % k->word == 0 && fits(c->off) ? (int32_t)c->off
+									   : UNWIND_BX_UNKNOWN;
 	case CFARULE_REGISTER:
-		return c->reg == UNWINDX86_BX ? UNWIND_BX_SAME : UNWIND_BX_UNKNOWN;
+		return c->reg == k->bx ? UNWIND_BX_SAME : UNWIND_BX_UNKNOWN;
 	default:
 		return UNWIND_BX_UNKNOWN;
 	}
 }
 
 /* A return address where a call leaves it needs no offset: ra_off is used for RBX. */
-static void add_second(const struct cfarule *c, struct unwind_rule *ret)
+static void add_second(const struct kind *k, const struct cfarule *c, struct unwind_rule *ret)
 {
-	if (ra_is_implied(ret) || ret->ra != UNWIND_RA_CFA || ret->ra_off != -WORD)
+	if (ra_is_implied(ret) || ret->ra != UNWIND_RA_CFA || ret->ra_off != -k->word)
 		return;
 	ret->ra = UNWIND_RA_CALL;
-	ret->ra_off = second_register(c);
+	ret->ra_off = second_register(k, c);
 }
 
-static bool fp_at(const struct cfarule *c, struct unwind_rule *ret)
+static bool fp_at(const struct kind *k, const struct cfarule *c, struct unwind_rule *ret)
 {
 	struct shape s;
 
-	if (!parse_shape(c, &s) || s.deref || (s.reg != UNWINDX86_SP && s.reg != UNWINDX86_FP))
+	if (!parse_shape(k, c, &s) || s.deref || (s.reg != UNWINDX86_SP && s.reg != UNWINDX86_FP))
 		return false;
 	ret->fp = s.reg == UNWINDX86_SP ? UNWIND_FP_AT_SP : UNWIND_FP_AT_FP;
 	ret->fp_off = (int32_t)s.off;
 	return true;
 }
 
-static bool frame_pointer(const struct cfarule *c, struct unwind_rule *ret)
+static bool frame_pointer(const struct kind *k, const struct cfarule *c, struct unwind_rule *ret)
 {
+	unsigned int reg;
+
 	switch (c->kind) {
 	case CFARULE_UNSPECIFIED: /* callee-saved: unchanged */
 	case CFARULE_SAME:
@@ -185,11 +226,13 @@ static bool frame_pointer(const struct cfarule *c, struct unwind_rule *ret)
 		ret->fp_off = (int32_t)c->off;
 		return fits(c->off);
 	case CFARULE_REGISTER:
-		ret->fp = c->reg == UNWINDX86_FP ? UNWIND_FP_SAME : UNWIND_FP_REG;
-		ret->fp_off = c->reg == UNWINDX86_FP ? 0 : (int32_t)c->reg;
-		return c->reg <= LAST_GENERAL;
+		if (!general(k, c->reg, &reg))
+			return false;
+		ret->fp = reg == UNWINDX86_FP ? UNWIND_FP_SAME : UNWIND_FP_REG;
+		ret->fp_off = reg == UNWINDX86_FP ? 0 : (int32_t)reg;
+		return true;
 	case CFARULE_EXPRESSION:
-		return fp_at(c, ret);
+		return fp_at(k, c, ret);
 	default:
 		return false;
 	}
@@ -199,7 +242,7 @@ static bool frame_pointer(const struct cfarule *c, struct unwind_rule *ret)
  * The caller's stack pointer is the CFA unless a rule gives another value. Some
  * rules give the CFA in another form.
  */
-static bool sp_is_cfa(const struct cfarules *rules)
+static bool sp_is_cfa(const struct kind *k, const struct cfarules *rules)
 {
 	const struct cfarule *sp = &rules->col[CFARUN_SP], *cfa = &rules->col[CFARUN_CFA];
 	struct shape s, c;
@@ -209,25 +252,25 @@ static bool sp_is_cfa(const struct cfarules *rules)
 	if (sp->kind == CFARULE_VAL_OFFSET)
 		return sp->off == 0;
 	/* as in a signal frame: the CFA is the word at X, and the stack pointer is saved at X */
-	return sp->kind == CFARULE_EXPRESSION && cfa->kind == CFARULE_EXPRESSION && parse_shape(sp, &s) &&
-	       parse_shape(cfa, &c) && !s.deref && c.deref && !c.added && s.reg == c.reg && s.off == c.off;
+	return sp->kind == CFARULE_EXPRESSION && cfa->kind == CFARULE_EXPRESSION && parse_shape(k, sp, &s) &&
+	       parse_shape(k, cfa, &c) && !s.deref && c.deref && !c.added && s.reg == c.reg && s.off == c.off;
 }
 
-static bool frame(const struct cfarules *rules, struct unwind_rule *ret)
+static bool frame(const struct kind *k, const struct cfarules *rules, struct unwind_rule *ret)
 {
 	const struct cfarule *c = &rules->col[CFARUN_CFA];
 
-	if (c->kind == CFARULE_OFFSET ? !cfa_by_register(c, ret)
-				      : c->kind != CFARULE_EXPRESSION || !cfa_by_expression(c, ret))
+	if (c->kind == CFARULE_OFFSET ? !cfa_by_register(k, c, ret)
+				      : c->kind != CFARULE_EXPRESSION || !cfa_by_expression(k, c, ret))
 		return false;
-	if (!return_address(&rules->col[CFARUN_RA], ret) || !sp_is_cfa(rules))
+	if (!return_address(k, &rules->col[CFARUN_RA], ret) || !sp_is_cfa(k, rules))
 		return false;
-	add_second(&rules->col[CFARUN_BX], ret);
+	add_second(k, &rules->col[CFARUN_BX], ret);
 	return true;
 }
 
 /*
- * A fast path for all but a few rows: CFA by register, everything saved where
+ * A fast path for all but a few rows of x86-64: CFA by register, everything saved where
  * calls and pushes leave it. Assembled as words, because the rule is read as
  * words at once, and a CPU stalls if it was written as bytes.
  */
@@ -237,8 +280,8 @@ static bool usual(const struct cfarules *rules, struct unwind_rule *ret)
 	const struct cfarule *ra = &rules->col[CFARUN_RA];
 	uint32_t words[4];
 
-	if (cfa->kind != CFARULE_OFFSET || ra->kind != CFARULE_OFFSET || ra->off != -WORD ||
-		cfa->reg > LAST_GENERAL || rules->col[CFARUN_SP].kind != CFARULE_UNSPECIFIED ||
+	if (cfa->kind != CFARULE_OFFSET || ra->kind != CFARULE_OFFSET || ra->off != -8 ||
+		cfa->reg >= UNWINDX86_REGS || rules->col[CFARUN_SP].kind != CFARULE_UNSPECIFIED ||
 		(fp->kind != CFARULE_UNSPECIFIED && fp->kind != CFARULE_OFFSET) || !fits(cfa->off) ||
 		!fits(fp->off))
 		return false;
@@ -247,7 +290,7 @@ static bool usual(const struct cfarules *rules, struct unwind_rule *ret)
 		   (uint32_t)UNWIND_RA_CALL << 20;
 	words[1] = (uint32_t)cfa->off;
 	words[2] = (uint32_t)fp->off;
-	words[3] = (uint32_t)second_register(&rules->col[CFARUN_BX]);
+	words[3] = (uint32_t)second_register(&wide, &rules->col[CFARUN_BX]);
 	memcpy(ret, words, sizeof(*ret));
 	return true;
 }
@@ -256,32 +299,38 @@ _Static_assert(offsetof(struct unwind_rule, reg) == 1 && offsetof(struct unwind_
 		       offsetof(struct unwind_rule, fp_off) == 8,
 	"as usual() puts it together");
 
-bool unwindx86_is_syscall(const uint8_t *code)
+bool unwindx86_is_syscall(const uint8_t *code, bool narrow)
 {
-	return code[0] == 0x0f && code[1] == 0x05;
+	return code_after_syscall((uint64_t)code[0] << 48 | (uint64_t)code[1] << 56, narrow);
 }
 
-unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret)
+unsigned int unwindx86_rule(const struct cfarules *rules, bool narrow, bool signal, struct unwind_rule *ret)
 {
-	if (!signal && usual(rules, ret))
+	const struct kind *k = kind_of(narrow);
+
+	if (!signal && !narrow && usual(rules, ret))
 		return 0;
-	*ret = (struct unwind_rule){ .flags = signal ? UNWIND_SIGNAL : 0 };
-	if (!frame(rules, ret)) {
+	*ret = (struct unwind_rule){ .flags = (uint8_t)((signal ? UNWIND_SIGNAL : 0) |
+							(narrow ? UNWIND_WORD4 : 0)) };
+	if (!frame(k, rules, ret)) {
 		*ret = (struct unwind_rule){ .cfa = UNWIND_CFA_UNSUPPORTED, .ra = UNWIND_RA_UNSUPPORTED };
 		return UNWINDX86_CFA;
 	}
-	if (ret->ra == UNWIND_RA_END || frame_pointer(&rules->col[CFARUN_FP], ret))
+	if (ret->ra == UNWIND_RA_END || frame_pointer(k, &rules->col[CFARUN_FP], ret))
 		return 0;
 	ret->fp = UNWIND_FP_UNKNOWN;
 	ret->fp_off = 0;
 	return UNWINDX86_LOST_FP;
 }
 
-const char *unwindx86_register(unsigned int reg)
+const char *unwindx86_register(unsigned int reg, bool narrow)
 {
+	static const char *const narrow_names[] = { "eax", "edx", "ecx", "ebx", "esi", "edi", "ebp", "esp" };
 	static const char *const names[] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
 		"r9", "r10", "r11", "r12", "r13", "r14", "r15" };
 
+	if (narrow)
+		return reg < ARRAY_LEN(narrow_names) ? narrow_names[reg] : NULL;
 	return reg < ARRAY_LEN(names) ? names[reg] : NULL;
 }
 
@@ -293,12 +342,18 @@ uint64_t unwindx86_saved(const __u64 *pt_regs, unsigned int reg)
 	return pt_regs[word[reg]];
 }
 
-unsigned int unwindx86_ucontext(unsigned int reg)
+unsigned int unwindx86_ucontext(unsigned int reg, bool narrow)
 {
+	static const uint8_t narrow_at[] = { 44, 36, 40, 32, 20, 16, 24, 28 };
 	static const uint8_t at[UNWINDX86_REGS] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64,
 		72, 80, 88, 96 };
 
-	return at[reg];
+	return narrow ? narrow_at[reg & 7] : at[reg];
+}
+
+bool unwindx86_is_narrow(const __u64 *pt_regs)
+{
+	return pt_regs[UNWINDX86_CS] == UNWINDX86_USER32_CS;
 }
 
 bool unwindx86_in_syscall(const __u64 *pt_regs)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * x86 - the x86-64 part of the compiler of rows: register numbers, and which
- * rules of call frame information a row can hold.
+ * x86 - the x86-64 part of the compiler of rows, and that of i386: register
+ * numbers, and which rules of call frame information a row can hold.
  *
  * System V ABI for x86-64, section 3.7.2 (registers), 3.4 and figure 3.36
- * (DWARF numbers); arch/x86/include/uapi/asm/ptrace.h and sigcontext.h for
- * where the kernel saves registers. Another architecture needs another such
- * file.
+ * (DWARF numbers), and for i386, table 2.14; arch/x86/include/uapi/asm/ptrace.h
+ * and sigcontext.h for where the kernel saves registers. Another architecture
+ * needs another such file. NARROW: of i386 code. In rules, its registers have the
+ * numbers of x86-64.
  */
 #ifndef STACKTOOLS_UNWIND_X86_H
 #define STACKTOOLS_UNWIND_X86_H
@@ -30,13 +31,16 @@ enum unwindx86_lost {
  * UNWINDX86_SYSCALL bytes at CODE, where an FDE ends, a system call?
  */
 #define UNWINDX86_SYSCALL 2
-bool unwindx86_is_syscall(const uint8_t *code);
+bool unwindx86_is_syscall(const uint8_t *code, bool narrow);
+
+/* The columns of a CIE with return address RA, by the DWARF numbers in the file. */
+struct cfarun_regs unwindx86_columns(uint64_t ra, bool narrow);
 
 /*
  * Convert RULES to *RET; SIGNAL: the frame is that of a signal handler. Returns
  * what was lost, 0 = nothing.
  */
-unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct unwind_rule *ret);
+unsigned int unwindx86_rule(const struct cfarules *rules, bool narrow, bool signal, struct unwind_rule *ret);
 
 /*
  * The value of DWARF register REG (below UNWINDX86_REGS, or UNWINDX86_RA for
@@ -44,8 +48,17 @@ unsigned int unwindx86_rule(const struct cfarules *rules, bool signal, struct un
  */
 uint64_t unwindx86_saved(const __u64 *pt_regs, unsigned int reg);
 
-/* The offset from SP in a signal frame to register REG (below UNWINDX86_REGS) in its ucontext. */
-unsigned int unwindx86_ucontext(unsigned int reg);
+/*
+ * The offset from SP in a signal frame to register REG (below UNWINDX86_REGS) in
+ * its ucontext; NARROW: from the sigcontext.
+ */
+unsigned int unwindx86_ucontext(unsigned int reg, bool narrow);
+
+#define UNWINDX86_CS 17 /* of the words of a struct pt_regs */
+#define UNWINDX86_USER32_CS 0x23
+
+/* Does a thread with these registers execute i386 code? */
+bool unwindx86_is_narrow(const __u64 *pt_regs);
 
 /*
  * One instruction, as far as code that switches stacks needs it. Not decoded:
@@ -80,7 +93,7 @@ bool unwindx86_sets_sp(const struct unwindx86_insn *i);
 /* Is a thread with these registers inside a system call? */
 bool unwindx86_in_syscall(const __u64 *pt_regs);
 
-/* The name of DWARF register REG ("rbp"); NULL if it is not a general register. */
-const char *unwindx86_register(unsigned int reg);
+/* The name of register REG of a rule ("rbp", "ebp"); NULL if it is not a general register. */
+const char *unwindx86_register(unsigned int reg, bool narrow);
 
 #endif

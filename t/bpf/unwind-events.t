@@ -44,17 +44,6 @@ for name in neither product; do
 done
 finish
 
-build_compat "$DATA/unwind/compat.S" "$W/compat"
-if [ -z "$no_compat" ]; then
-	start compat "$W/compat"
-	record_blocked "$TMP/compat.cap"
-	is "$(waits "$TMP/compat.cap" '$h{"$w->{user_stack_verdict} $w->{user_stack_error}"} = ""')" "failed 32-bit " \
-		"a 32-bit program has no stack; the verdict is failed, the reason 32-bit"
-	finish
-else
-	skip "a 32-bit program has no stack; the verdict is failed, the reason 32-bit" "$no_compat"
-fi
-
 # A parent inside vfork cannot be stopped: the debugger gets it when the child releases it.
 build spawn spawn.c -O2
 mkfifo "$W/go-vfork" "$W/go-posix"

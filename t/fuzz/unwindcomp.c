@@ -71,8 +71,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		as_file(data, size);
 		return 0;
 	}
-	for (unsigned int way = 0; way < 3; way++) {
-		const struct image_opts o = { .debug = way == 1, .no_sections = way == 2 };
+	for (unsigned int way = 0; way < 5; way++) {
+		const struct image_opts o = {
+			.debug = way == 1 || way == 4, .no_sections = way == 2, .narrow = way >= 3
+		};
 		struct buf image = { 0 };
 
 		image_make(&image, data, size, &o);

@@ -33,7 +33,7 @@ PERF_EVENT='my $nr = `uname -m` =~ /aarch64/ ? 241 : 298;
 
 rec_pid=
 
-# build_compat SOURCE OUT: builds a 32-bit program without libraries that ends at once if stdin is
+# build_compat SOURCE OUT: builds an i386 program without libraries that ends at once if stdin is
 # empty. Sets $no_compat to the reason if that fails: not all kernels and hypervisors run such
 # programs
 build_compat() {

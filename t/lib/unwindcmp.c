@@ -14,6 +14,10 @@
 /* libdw reports this case only by this text: its error numbers are not public */
 #define NO_MATCH "no matching address range"
 
+/* The DWARF numbers in files of i386, by those of x86-64, which our rules have: rax, rdx, rcx, rbx, ... */
+static const uint8_t i386[] = { 0, 2, 1, 3, 6, 7, 5, 4 };
+enum { I386_RA = 8 };
+
 /* The result of leaving a frame. */
 struct caller {
 	uint64_t cfa, sp, fp, ra, bx;
@@ -37,11 +41,13 @@ struct theirs {
 	Dwarf_Op *cfa;
 	size_t n_cfa;
 	struct place sp, fp, ra, bx;
+	bool narrow; /* of an i386 file */
 };
 
 struct comparison {
 	Elf *elf;
 	Dwarf *dwarf;
+	bool narrow; /* it is an i386 file */
 	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = missing */
 	const struct unwindtab *table;
 	struct gopclntab *go; /* NULL = no Go program */
@@ -59,9 +65,17 @@ static bool no_match(void)
 	return msg && strcmp(msg, NO_MATCH) == 0;
 }
 
-static void ask_register(Dwarf_Frame *frame, int reg, struct place *p)
+/* The number in the file of register REG of our rules. */
+static unsigned int number(bool narrow, unsigned int reg)
 {
-	p->bad = dwarf_frame_register(frame, reg, p->mem, &p->ops, &p->n) != 0;
+	if (!narrow)
+		return reg;
+	return reg < ARRAY_LEN(i386) ? i386[reg] : reg == UNWINDX86_RA ? I386_RA : 99;
+}
+
+static void ask_register(Dwarf_Frame *frame, unsigned int reg, struct place *p)
+{
+	p->bad = dwarf_frame_register(frame, (int)reg, p->mem, &p->ops, &p->n) != 0;
 }
 
 static void describe(struct theirs *t)
@@ -73,16 +87,16 @@ static void describe(struct theirs *t)
 	t->end = end;
 	t->signal = signal;
 	t->failed = ra < 0 || dwarf_frame_cfa(t->frame, &t->cfa, &t->n_cfa) != 0 || !t->n_cfa;
-	ask_register(t->frame, UNWINDX86_SP, &t->sp);
-	ask_register(t->frame, UNWINDX86_FP, &t->fp);
-	ask_register(t->frame, UNWINDX86_BX, &t->bx);
-	ask_register(t->frame, ra, &t->ra);
+	ask_register(t->frame, number(t->narrow, UNWINDX86_SP), &t->sp);
+	ask_register(t->frame, number(t->narrow, UNWINDX86_FP), &t->fp);
+	ask_register(t->frame, number(t->narrow, UNWINDX86_BX), &t->bx);
+	ask_register(t->frame, (unsigned int)ra, &t->ra);
 }
 
 /* Ask libdw for the frame at PC. Returns false if it has none. */
 static bool ask(const struct comparison *c, uint64_t pc, struct theirs *ret)
 {
-	*ret = (struct theirs){ .end = pc + 1 };
+	*ret = (struct theirs){ .end = pc + 1, .narrow = c->narrow };
 	for (size_t i = 0; i < ARRAY_LEN(c->cfi); i++) {
 		if (!c->cfi[i])
 			continue;
@@ -99,6 +113,12 @@ static bool ask(const struct comparison *c, uint64_t pc, struct theirs *ret)
 	return false;
 }
 
+/* The value of register REG, by its number in our rules. */
+static uint64_t value_of(const struct dwarfeval *m, uint64_t reg)
+{
+	return dwarfeval_register(m, number(m->pc_reg == I386_RA, (unsigned int)reg));
+}
+
 static bool evaluate(
 	const struct dwarfeval *m, const struct place *p, unsigned int reg, uint64_t *value, bool *undefined)
 {
@@ -106,7 +126,7 @@ static bool evaluate(
 	if (p->bad)
 		return false;
 	if (!p->n) {
-		*value = p->ops ? 0 : dwarfeval_register(m, reg);
+		*value = p->ops ? 0 : value_of(m, reg);
 		return true;
 	}
 	return dwarfeval_location(m, p->ops, p->n, value);
@@ -123,7 +143,7 @@ static void their_bx(const struct dwarfeval *m, const struct theirs *t, struct c
 
 	ret->bx_unknown = !evaluate(m, &t->bx, UNWINDX86_BX, &ret->bx, &undefined);
 	if (!ret->bx_unknown && undefined)
-		ret->bx = dwarfeval_register(m, UNWINDX86_BX);
+		ret->bx = value_of(m, UNWINDX86_BX);
 }
 
 static bool their_caller(struct dwarfeval *m, const struct theirs *t, struct caller *ret)
@@ -142,6 +162,11 @@ static bool their_caller(struct dwarfeval *m, const struct theirs *t, struct cal
 
 /* --- our side --- */
 
+static unsigned int word(const struct unwind_rule *r)
+{
+	return r->flags & UNWIND_WORD4 ? 4 : 8;
+}
+
 static uint64_t at(const struct dwarfeval *m, uint64_t base, int32_t off)
 {
 	return dwarfeval_memory(m, base + (uint64_t)(int64_t)off);
@@ -149,10 +174,10 @@ static uint64_t at(const struct dwarfeval *m, uint64_t base, int32_t off)
 
 static uint64_t our_cfa(const struct dwarfeval *m, const struct unwind_rule *r)
 {
-	uint64_t base = dwarfeval_register(m, r->reg) + (uint64_t)(int64_t)r->cfa_off;
+	uint64_t base = value_of(m, r->reg) + (uint64_t)(int64_t)r->cfa_off;
 
 	if (r->cfa == UNWIND_CFA_PLT)
-		return base + ((m->pc & 15) >= (uint64_t)r->ra_off ? 8 : 0);
+		return base + ((m->pc & 15) >= (uint64_t)r->ra_off ? word(r) : 0);
 	if (r->cfa == UNWIND_CFA_DEREF)
 		return dwarfeval_memory(m, base);
 	if (r->cfa == UNWIND_CFA_DEREF_PLUS)
@@ -165,10 +190,10 @@ static uint64_t our_fp(const struct dwarfeval *m, const struct unwind_rule *r, u
 	if (r->fp == UNWIND_FP_CFA)
 		return at(m, cfa, r->fp_off);
 	if (r->fp == UNWIND_FP_AT_SP)
-		return at(m, dwarfeval_register(m, UNWINDX86_SP), r->fp_off);
+		return at(m, value_of(m, UNWINDX86_SP), r->fp_off);
 	if (r->fp == UNWIND_FP_AT_FP)
-		return at(m, dwarfeval_register(m, UNWINDX86_FP), r->fp_off);
-	return dwarfeval_register(m, r->fp == UNWIND_FP_REG ? (uint64_t)r->fp_off : UNWINDX86_FP);
+		return at(m, value_of(m, UNWINDX86_FP), r->fp_off);
+	return value_of(m, r->fp == UNWIND_FP_REG ? (uint64_t)r->fp_off : UNWINDX86_FP);
 }
 
 static uint64_t our_ra(const struct dwarfeval *m, const struct unwind_rule *r, uint64_t cfa)
@@ -176,15 +201,15 @@ static uint64_t our_ra(const struct dwarfeval *m, const struct unwind_rule *r, u
 	bool implied = r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS;
 
 	if (r->ra == UNWIND_RA_AT_SP)
-		return at(m, dwarfeval_register(m, UNWINDX86_SP), r->ra_off);
+		return at(m, value_of(m, UNWINDX86_SP), r->ra_off);
 	if (r->ra == UNWIND_RA_REG)
-		return dwarfeval_register(m, (uint64_t)r->ra_off);
-	return at(m, cfa, implied || r->ra == UNWIND_RA_CALL ? -8 : r->ra_off);
+		return value_of(m, (uint64_t)r->ra_off);
+	return at(m, cfa, implied || r->ra == UNWIND_RA_CALL ? -(int32_t)word(r) : r->ra_off);
 }
 
 static uint64_t our_bx(const struct dwarfeval *m, const struct unwind_rule *r, uint64_t cfa)
 {
-	return r->ra_off == UNWIND_BX_SAME ? dwarfeval_register(m, UNWINDX86_BX) : at(m, cfa, r->ra_off);
+	return r->ra_off == UNWIND_BX_SAME ? value_of(m, UNWINDX86_BX) : at(m, cfa, r->ra_off);
 }
 
 static void our_caller(const struct dwarfeval *m, const struct unwind_rule *r, struct caller *ret)
@@ -245,7 +270,7 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 /* What differs at PC on the machine derived from SEED; NULL if nothing does. */
 static const char *difference(const struct unwind_rule *r, const struct theirs *t, uint64_t pc, uint64_t seed)
 {
-	struct dwarfeval m = { .seed = seed, .pc = pc, .pc_reg = UNWINDX86_RA };
+	struct dwarfeval m = { .seed = seed, .pc = pc, .pc_reg = number(t->narrow, UNWINDX86_RA) };
 	struct caller ours, theirs;
 
 	if (!their_caller(&m, t, &theirs))
@@ -382,7 +407,7 @@ static void close_libdw(struct comparison *c)
 int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_report *report, void *arg,
 	struct unwindcmp_totals *ret, struct err *e)
 {
-	struct comparison c = { .table = t, .report = report, .arg = arg, .totals = ret };
+	struct comparison c = { .table = t, .report = report, .arg = arg, .totals = ret, .narrow = !f->is64 };
 	int rc = open_libdw(&c, f, e);
 
 	if (rc)

@@ -57,6 +57,8 @@ for cc in gcc clang; do
 		lto|-O2 -g -flto
 		nopie|-O2 -g -fno-pie -no-pie
 		zlib|-O2 -g -gz=zlib
+		i386|-m32 -O2 -g
+		i386-nopie|-m32 -O2 -gdwarf-4 -fno-pie -no-pie
 		types|-O2 -g -fdebug-types-section
 	L
 	if command -v "${cc%cc}++" >/dev/null || command -v g++ >/dev/null; then

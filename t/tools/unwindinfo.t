@@ -74,6 +74,16 @@ for lib in ld-linux-x86-64.so.2 libstdc++.so.6 libm.so.6; do
 		skip "$lib: libdw agrees at every row boundary" "not installed"
 	fi
 done
+for lib in libc.so.6 ld-linux.so.2 libgcc_s.so.1 libstdc++.so.6; do
+	path=$(cd / && gcc -m32 -print-file-name="$lib" 2>/dev/null)
+	if [ -e "$path" ] && [ "$path" != "$lib" ]; then
+		agrees "$lib of i386" "$path"
+	elif [ -e "/lib32/$lib" ]; then
+		agrees "$lib of i386" "/lib32/$lib"
+	else
+		skip "$lib of i386: libdw agrees at every row boundary" "not installed"
+	fi
+done
 perl -e '
 	open my $maps, "<", "/proc/self/maps" or die;
 	my ($line) = grep /\[vdso\]/, <$maps>;
@@ -176,10 +186,10 @@ refuses 2 "outside the file" "a file that is cut in its headers is refused" "$TM
 head -c $(($(wc -c <"$TMP/eh") - 200)) "$TMP/eh" >"$TMP/cut"
 refuses 2 "outside the file" "a file that is cut in its section headers is refused" "$TMP/cut"
 cp "$TMP/eh" "$TMP/arm" && perl "$cfi/patch.pl" "$TMP/arm" machine 0xb7
-refuses 2 "another machine than x86-64" "a file for another machine is refused" "$TMP/arm"
+refuses 2 "another machine than x86-64 and i386" "a file for another machine is refused" "$TMP/arm"
 perl -e 'open my $f, "<:raw", $ARGV[0]; local $/; $_ = <$f>; substr($_, 4, 1) = "\1"; print substr($_, 0, 52)' \
 	"$TMP/eh" | perl -pe 's/./\0/gs if 0; substr($_, 28, 24) = "\0" x 24 if $. == 1' >"$TMP/32"
-refuses 2 "another machine|not an ELF" "a 32-bit file is refused" "$TMP/32"
+refuses 2 "another machine|not an ELF" "an x32 file is refused" "$TMP/32"
 refuses 2 "not linked" "an object file is refused" "$TMP/prog.o"
 for field in size offset; do
 	cp "$TMP/eh" "$TMP/wild" && perl "$cfi/patch.pl" "$TMP/wild" .eh_frame $field 7fffffffffffffff

@@ -65,7 +65,7 @@ static void see(pid_t pid, struct seen *s)
 {
 	for (unsigned int f = 0; f < PROCFILE_COUNT; f++)
 		s->len[f] = proc_view_text(NULL, (uint32_t)pid, (uint32_t)pid, f, s->text[f],
-			f == PROCFILE_EXE ? 16 : PROCFILE_TEXT);
+			f == PROCFILE_EXE ? PROCFILE_EXE_BYTES : PROCFILE_TEXT);
 }
 
 static void await_read(pid_t pid)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
@@ -148,6 +149,59 @@ static void test_walked(struct tap *t, struct all *a)
 		"an answer that was given is forgotten by late_stacks_tidy()");
 }
 
+/* As if the thread were in code without a table, which was called where shoot() is. */
+static void test_code(struct tap *t, struct all *a, uint64_t page)
+{
+	static const struct {
+		uint64_t before, after;
+		bool walked;
+		const char *name;
+	} cases[] = {
+		{ 0, 0xc3, true, "code that returns, at the PC of a snapshot, proves the caller" },
+		{ 0, 0x90, false, "code that goes on proves nothing: the stack is the one that BPF found" },
+		{ UINT64_C(0x050f) << 48, 0, false,
+			"nor does a system call, as the caller's code is not there" },
+	};
+	const size_t piece = OFFCPU_SNAPSHOT_PIECE;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct offcpu_stack_id id;
+		struct cap_reader *c = NULL;
+		const struct cap_stack *s = NULL;
+		uint64_t caller, sp;
+
+		/* its first stack, as written() requires */
+		stack_table_free(a->stacks);
+		if (stack_table_new(DEPTH, &a->stacks, NULL) != 0)
+			abort();
+		stack_table_marked(a->stacks);
+		shoot();
+		caller = shot.regs[16];
+		/* room below SP */
+		shot.from -= piece;
+		memmove(shot.stack + piece, shot.stack, sizeof(shot.stack) - piece);
+		shot.bytes = (uint32_t)MIN(shot.bytes + piece, sizeof(shot.stack));
+		sp = shot.regs[19] -= sizeof(caller);
+		memcpy(shot.stack + (sp - shot.from), &caller, sizeof(caller));
+		shot.regs[16] = page + 16;
+		shot.code_before = cases[i].before;
+		shot.code_after = cases[i].after;
+		id = add(a, 20 + i);
+		usleep(10000);
+		walk(a, now_ns(), false);
+		if (late_stacks_answer(a->snaps, &id) && !same(&id, 2020 + i, 2))
+			s = written(a, &id, &c);
+		tap_ok(t,
+			s ? s->verdict == VERDICT_COMPLETE && s->frames[0] == page + 16 &&
+					s->frames[1] == caller && cases[i].walked
+			  : !cases[i].walked,
+			"%s", cases[i].name);
+		if (c)
+			cap_reader_free(c);
+	}
+	shot.code_before = shot.code_after = 0;
+}
+
 /* Snapshots that cannot be walked: the wait keeps the stack that BPF found, and the reason is counted. */
 static void test_others(struct tap *t, struct all *a)
 {
@@ -231,6 +285,7 @@ static void test_bounds(struct tap *t)
 
 int main(void)
 {
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct all a = { 0 };
 	struct tap t = { 0 };
 	struct err e;
@@ -245,6 +300,7 @@ int main(void)
 		abort();
 	stack_table_marked(a.stacks);
 	test_walked(&t, &a);
+	test_code(&t, &a, (uintptr_t)page);
 	test_others(&t, &a);
 	test_bounds(&t);
 	late_stacks_free(a.snaps);

@@ -663,11 +663,157 @@ static void test_go(struct tap *t)
 		"Go: the frame pointer is the goroutine's");
 }
 
+/* --- i386 code --- */
+
+#define CS 17
+#define USER32 0x23
+
+/* Code at 0x3000 that makes a system call and then pops EBP, EDX and ECX: the kernel's. */
+static bool narrow_code(void *ctx, uint64_t addr, uint64_t *word)
+{
+	const uint64_t *leaves = ctx;
+
+	*word = addr == 0x3000 - 8   ? UINT64_C(0x80cd) << 48
+		: addr == 0x3000     ? *leaves
+		: addr == 0x1800 - 8 ? UINT64_C(0xe8) << 24
+				     : 0;
+	return true;
+}
+
+struct narrow_made {
+	uint64_t code; /* at 0x3000; first, for narrow_code() */
+	struct unwind_rule rule, caller; /* below 0x1000, and from there to 0x1fff */
+};
+
+static enum snapwalk_code find_narrow(void *ctx, uint64_t pc, const struct unwind_rule **rule)
+{
+	const struct narrow_made *m = ctx;
+
+	if (pc >= 0x2000)
+		return pc < 0x4000 ? SNAPWALK_NO_TABLE : SNAPWALK_NO_MAPPING;
+	*rule = pc < 0x1000 ? &m->rule : &m->caller;
+	return SNAPWALK_TABLE;
+}
+
+#define CALL4                                                                                                \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_REG, .reg = 7, .cfa_off = 4, .ra = UNWIND_RA_CALL, .flags = UNWIND_WORD4   \
+	}
+#define END4                                                                                                 \
+	{                                                                                                    \
+		.cfa = UNWIND_CFA_REG, .reg = 7, .ra = UNWIND_RA_END, .flags = UNWIND_WORD4                  \
+	}
+#define VSYSCALL UINT64_C(0xc3595a5d)
+
+static void test_narrow(struct tap *t)
+{
+	static const struct {
+		const char *name;
+		struct narrow_made made;
+		uint64_t pc;
+		uint32_t words[6];
+		uint64_t cs;
+		uint8_t verdict, reason;
+		uint32_t len;
+		__u64 second, third; /* frames */
+	} cases[] = {
+		{ "words of i386 code have 4 bytes", { .rule = CALL4, .caller = END4 }, 0x100,
+			{ 0x1800, 0x1900 }, USER32, VERDICT_COMPLETE, 0, 2, 0x1800, 0 },
+		{ "the last word before the end of memory is read", { .rule = CALL4, .caller = CALL4 }, 0x100,
+			{ 0x1800, 0x1900, 0x1a00, 0x1b00, 0x1c00, 0 }, USER32, VERDICT_COMPLETE, 0, 6, 0x1800,
+			0x1900 },
+		{ "only the low half of a register counts",
+			{ .rule = { .cfa = UNWIND_CFA_REG,
+				  .reg = 3,
+				  .cfa_off = 8,
+				  .ra = UNWIND_RA_CALL,
+				  .flags = UNWIND_WORD4 },
+				.caller = END4 },
+			0x100, { 0, 0x1800 }, USER32, VERDICT_COMPLETE, 0, 2, 0x1800, 0 },
+		{ "an entry of a PLT has pushed 4 bytes",
+			{ .rule = { .cfa = UNWIND_CFA_PLT,
+				  .reg = 7,
+				  .cfa_off = 4,
+				  .ra_off = 11,
+				  .flags = UNWIND_WORD4 },
+				.caller = END4 },
+			0x10b, { 0, 0x1800 }, USER32, VERDICT_COMPLETE, 0, 2, 0x1800, 0 },
+		{ "the kernel's code for system calls proves its caller",
+			{ .code = VSYSCALL, .caller = END4 }, 0x3000, { 0x7010, 1, 2, 0x1800 }, USER32,
+			VERDICT_COMPLETE, 0, 2, 0x1800, 0 },
+		{ "and restores the frame pointer",
+			{ .code = VSYSCALL,
+				.caller = { .cfa = UNWIND_CFA_REG,
+					.reg = 6,
+					.cfa_off = 4,
+					.ra = UNWIND_RA_CALL,
+					.flags = UNWIND_WORD4 } },
+			0x3000, { 0x7010, 1, 2, 0x1800, 0 }, USER32, VERDICT_COMPLETE, 0, 2, 0x1800, 0 },
+		{ "a system call in a function without CFI that has pushed nothing",
+			{ .code = 0x90, .caller = END4 }, 0x3000, { 0x1800 }, USER32, VERDICT_STOPPED,
+			REASON_NO_FRAME_POINTER, 1, 0, 0 },
+		{ "a table of x86-64 is not for a walk of i386 code", { .rule = CALL, .caller = END }, 0x100,
+			{ 0x1800, 0 }, USER32, VERDICT_STOPPED, REASON_COMPAT, 1, 0, 0 },
+		{ "nor its end", { .rule = END }, 0x100, { 0x1800, 0 }, USER32, VERDICT_STOPPED,
+			REASON_COMPAT, 1, 0, 0 },
+		{ "a table of i386 is not for a walk of x86-64 code", { .rule = CALL4, .caller = END4 },
+			0x100, { 0x1800, 0 }, 0x33, VERDICT_STOPPED, REASON_COMPAT, 1, 0, 0 },
+		{ "a signal's frame has an i386 sigcontext",
+			{ .rule = { .cfa = UNWIND_CFA_DEREF,
+				  .reg = 7,
+				  .cfa_off = 4,
+				  .fp = UNWIND_FP_AT_SP,
+				  .fp_off = 8,
+				  .ra = UNWIND_RA_AT_SP,
+				  .ra_off = 12,
+				  .flags = UNWIND_SIGNAL | UNWIND_WORD4 },
+				/* EBX is 32 - 28 bytes above the stack pointer in it */
+				.caller = { .cfa = UNWIND_CFA_REG,
+					.reg = 3,
+					.cfa_off = 4,
+					.ra = UNWIND_RA_CALL,
+					.flags = UNWIND_WORD4 } },
+			0x100, { 0, 0x7000, 0x7010, 0x1800, 0, 0 }, USER32, VERDICT_COMPLETE, 0, 2,
+			0x1800 | OFFCPU_EXACT, 0 },
+	};
+	__u64 frames[DEPTH];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct narrow_made m = cases[i].made;
+		const uint64_t junk = UINT64_C(0xabcd) << 32;
+		const __u64 regs[OFFCPU_SNAPSHOT_REGS] = { [4] = junk | 0x7000,
+			[5] = (cases[i].cs == USER32 ? junk : 0) | 0x7000,
+			[16] = cases[i].pc,
+			[CS] = cases[i].cs,
+			[19] = 0x7000 };
+		const struct snapwalk_area stack = { .bytes = (const uint8_t *)cases[i].words,
+			.from = 0x7000,
+			.len = sizeof(cases[i].words) };
+		const struct snapwalk_memory memory = { .areas = &stack, .n = 1 };
+		const struct snapwalk_opts opts = {
+			.depth = DEPTH, .find = find_narrow, .code = narrow_code, .no_fp = true, .ctx = &m
+		};
+		struct snapwalk_end end;
+
+		memset(frames, 0, sizeof(frames));
+		snapwalk(&opts, regs, &memory, frames, &end);
+		if (!tap_ok(t,
+			    end.verdict == cases[i].verdict && end.reason == cases[i].reason &&
+				    end.len == cases[i].len &&
+				    (end.len < 2 || frames[1] == cases[i].second) &&
+				    (!cases[i].third || frames[2] == cases[i].third),
+			    "i386: %s", cases[i].name))
+			tap_diag("verdict %u, reason %u, %u frames, %llx %llx", end.verdict, end.reason,
+				end.len, (unsigned long long)frames[1], (unsigned long long)frames[2]);
+	}
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
 
 	test_own(&t);
+	test_narrow(&t);
 	test_ends(&t);
 	test_go(&t);
 	test_codes(&t);

@@ -68,6 +68,45 @@
 	X(no_syscall, "mov $15, %eax\nret", false)                                                           \
 	X(other_register, "mov $15, %ebx\nsyscall", false)
 
+/* --- i386 code --- */
+
+#define CALLS32(X)                                                                                           \
+	X(call32_direct, "call .+0x1234", true)                                                              \
+	X(call32_vdso, "call *%gs:0x10", true)                                                               \
+	X(call32_register, "call *%esi", true)                                                               \
+	X(call32_stack, "call *8(%esp)", true)                                                               \
+	X(jump32, "jmp *%eax", false)
+
+#define SYSCALLS32(X)                                                                                        \
+	X(int80, "int $0x80", true)                                                                          \
+	X(int81, "int $0x81", false)                                                                         \
+	X(syscall32, "syscall", false)
+
+/* name, code, how it leaves the frame, bytes before the frame pointer (or the return address), and behind it
+ */
+#define RETURNS32(X)                                                                                         \
+	X(vsyscall, "pop %ebp\npop %edx\npop %ecx\nret", CODE_POPS_FP, 0, 8)                                 \
+	X(pops4, "pop %ebx\npop %esi\npop %edi\npop %ebp\nret", CODE_POPS_FP, 12, 0)                         \
+	X(add_pops, "add $12, %esp\npop %ebx\npop %ebp\nret", CODE_POPS_FP, 16, 0)                           \
+	X(pop_edi, "pop %edi\nret", CODE_RETURNS, 4, 0)                                                      \
+	X(ret32, "ret", CODE_RETURNS, 0, 0)                                                                  \
+	X(add32, "add $28, %esp\nret", CODE_RETURNS, 28, 0)                                                  \
+	X(add32_far, "add $0x1234, %esp\nret", CODE_RETURNS, 0x1234, 0)                                      \
+	X(leave32, "leave\nret", CODE_LEAVES, 0, 0)                                                          \
+	X(pop_esp, "pop %esp\nret", CODE_GOES_ON, 0, 0)                                                      \
+	X(pop_ebp_twice, "pop %ebp\npop %ebp\nret", CODE_GOES_ON, 0, 0)                                      \
+	X(pops_only, "pop %ebx\npop %esi\njmp .+9", CODE_GOES_ON, 0, 0)                                      \
+	X(add32_negative, "add $-8, %esp\nret", CODE_GOES_ON, 0, 0)                                          \
+	X(add32_huge, "add $0x7fffffff, %esp\nret", CODE_GOES_ON, 0, 0)                                      \
+	X(ret32_n, "ret $8", CODE_GOES_ON, 0, 0)
+
+#define SIGRETURNS32(X)                                                                                      \
+	X(old32, "pop %eax\nmov $119, %eax\nint $0x80", CODE_SIGRETURN32)                                    \
+	X(rt32, "mov $173, %eax\nint $0x80", CODE_RT_SIGRETURN32)                                            \
+	X(old32_unpopped, "mov $119, %eax\nint $0x80", CODE_NO_SIGRETURN)                                    \
+	X(pause32, "mov $29, %eax\nint $0x80", CODE_NO_SIGRETURN)                                            \
+	X(rt64, "mov $15, %eax\nsyscall", CODE_NO_SIGRETURN)
+
 #define X(name, code, ...) CODE(name, code, "")
 CALLS(X)
 SYSCALLS(X)
@@ -76,6 +115,15 @@ JUMPS(X)
 #define X(name, code, ...) CODE(name, "", code)
 RETURNS(X)
 SIGRETURNS(X)
+#undef X
+
+#define X(name, code, ...) CODE(name, ".code32\n" code "\n.code64", "")
+CALLS32(X)
+SYSCALLS32(X)
+#undef X
+#define X(name, code, ...) CODE(name, "", ".code32\n" code "\n.code64")
+RETURNS32(X)
+SIGRETURNS32(X)
 #undef X
 
 CODE(near_call, "1: nop\nsyscall\nnop\ncall 1b", "")
@@ -99,7 +147,7 @@ static uint64_t before(const uint8_t *at)
 static void test_calls(struct tap *t)
 {
 #define X(name, code, is)                                                                                    \
-	tap_ok(t, code_after_syscall(before(name##_at)) == (is), #name " %s a system call",                  \
+	tap_ok(t, code_after_syscall(before(name##_at), false) == (is), #name " %s a system call",           \
 		(is) ? "ends in" : "is not");
 	SYSCALLS(X)
 #undef X
@@ -138,10 +186,44 @@ static void test_returns(struct tap *t)
 	RETURNS(X)
 #undef X
 #define X(name, code, is)                                                                                    \
-	tap_ok(t, code_is_sigreturn(word((uintptr_t)name##_at)) == (is), #name " %s a signal's trampoline",  \
-		(is) ? "is" : "is not");
+	tap_ok(t, (code_sigreturn(word((uintptr_t)name##_at), false) == CODE_SIGRETURN) == (is),             \
+		#name " %s a signal's trampoline", (is) ? "is" : "is not");
 	SIGRETURNS(X)
 #undef X
+}
+
+static void test_narrow(struct tap *t)
+{
+	struct code_pops p;
+	enum code_return how;
+
+#define X(name, code, is)                                                                                    \
+	tap_ok(t, code_after_call(before(name##_at)) == (is), #name " %s a call of i386 code",               \
+		(is) ? "ends in" : "is not");
+	CALLS32(X)
+#undef X
+#define X(name, code, is)                                                                                    \
+	tap_ok(t, code_after_syscall(before(name##_at), true) == (is), #name " %s a system call of i386",    \
+		(is) ? "ends in" : "is not");
+	SYSCALLS32(X)
+#undef X
+#define X(name, code, want, before, behind)                                                                  \
+	how = code_return32(word((uintptr_t)name##_at), &p);                                                 \
+	if (!tap_ok(t, how == (want) && (!(want) || (p.skip == (before) && p.more == (behind))),             \
+		    #name ": way %d, skip %d and %d", (want), (before), (behind)))                           \
+		tap_diag("got way %d, skip %u and %u", how, p.skip, p.more);
+	RETURNS32(X)
+#undef X
+	code_return32(word((uintptr_t)pops4_at), &p);
+	tap_ok(t, p.bx, "a pop of EBX is reported");
+	code_return32(word((uintptr_t)vsyscall_at), &p);
+	tap_ok(t, !p.bx, "the code for system calls leaves EBX alone");
+#define X(name, code, is)                                                                                    \
+	tap_ok(t, code_sigreturn(word((uintptr_t)name##_at), true) == (is), #name ": trampoline %d", (is));
+	SIGRETURNS32(X)
+#undef X
+	tap_ok(t, !code_sigreturn(word((uintptr_t)rt32_at), false),
+		"a trampoline of i386 is none in x86-64 code");
 }
 
 int main(void)
@@ -150,5 +232,6 @@ int main(void)
 
 	test_calls(&t);
 	test_returns(&t);
+	test_narrow(&t);
 	return tap_done(&t);
 }

@@ -439,6 +439,158 @@ static void test_damage(struct tap *t)
 	buf_free(&b);
 }
 
+/* --- i386 --- */
+
+/* A CIE of version 1 as i386's linkers have it: data by -4, CFA esp+4, return address (8) at c-4. */
+static size_t narrow_cie(struct buf *b, const char *letters, uint8_t encoding)
+{
+	size_t at = b->len;
+
+	buf_fixed(b, 0, 4);
+	buf_fixed(b, 0, 4);
+	buf_fixed(b, 1, 1);
+	buf_put(b, letters, strlen(letters) + 1);
+	buf_put(b, "\1\x7c\x08", 3);
+	buf_fixed(b, 1, 1);
+	buf_fixed(b, encoding, 1);
+	buf_put(b, "\x0c\4\4\x88\1", 5);
+	image_end_entry(b, at);
+	return at;
+}
+
+static void narrow_fde(struct buf *b, size_t cie, uint32_t pc, const void *insns, size_t n)
+{
+	size_t at = b->len;
+
+	buf_fixed(b, 0, 4);
+	buf_fixed(b, b->len - cie, 4);
+	buf_fixed(b, pc, 4);
+	buf_fixed(b, 0x100, 4);
+	buf_fixed(b, 0, 1);
+	buf_put(b, insns, n);
+	image_end_entry(b, at);
+}
+
+/* Rows of i386 code, by the instructions of its functions. */
+static const struct {
+	const char *insns;
+	size_t n;
+	const char *want;
+} narrow_rows[] = {
+	{ BYTES(""), "esp+4 u c-4" },
+	{ BYTES("\x0e\x8\x85\2\x0d\5"), "ebp+8 c-8 c-4" },
+	{ BYTES("\x0e\x10\x83\4"), "esp+16 u c-4 c-16" },
+	{ BYTES("\x0c\1\0"), "ecx+0 u c-4" },
+	{ BYTES("\x0c\6\0"), "esi+0 u c-4" },
+	{ BYTES("\x0c\7\0"), "edi+0 u c-4" },
+	{ BYTES("\x0c\2\0"), "edx+0 u c-4" },
+	{ BYTES("\x0c\3\0"), "ebx+0 u c-4" },
+	{ BYTES("\x0c\x08\0"), "unsupported" }, /* eip */
+	{ BYTES("\x0c\x0c\0"), "unsupported" }, /* there is no r12 */
+	{ BYTES("\x09\5\2"), "esp+4 edx c-4" },
+	{ BYTES("\x09\5\x0c"), "esp+4 ? c-4" },
+	{ BYTES("\x09\x08\1"), "esp+4 u ecx" }, /* vfork keeps it there */
+	{ BYTES("\x07\x08"), "esp+4 u end" },
+	{ BYTES("\x0f\3\x75\x7c\6\x10\5\2\x75\0"), "*(ebp-4) *(ebp+0) c-4" },
+	{ BYTES("\x0f\x0b\x74\4\x78\0\x3f\x1a\x3b\x2a\x32\x24\x22"), "plt(11) u c-4" },
+	/* that of x86-64 has other registers, and shifts by 3 */
+	{ BYTES("\x0f\x0b\x77\x08\x80\0\x3f\x1a\x3b\x2a\x33\x24\x22"), "unsupported" },
+};
+
+static void test_narrow(struct tap *t)
+{
+	struct image_opts o = { .narrow = true };
+	struct buf b = { 0 };
+	size_t cie = narrow_cie(&b, "zR", 0), signal, refused = 0;
+	const uint32_t n = ARRAY_LEN(narrow_rows);
+	struct table tab;
+	char buf[256];
+
+	for (uint32_t i = 0; i < n; i++)
+		narrow_fde(&b, cie, (uint32_t)TEXT + 0x100 * i, narrow_rows[i].insns, narrow_rows[i].n);
+	signal = narrow_cie(&b, "zRS", 0);
+	narrow_fde(&b, signal, (uint32_t)TEXT + 0x100 * n,
+		BYTES("\x0f\4\x74\xbc\1\6\x10\4\3\x74\xbc\1\x10\5\3\x74\xb8\1\x10\x8\3\x74\xd8\1"));
+	/* pc-relative, and beyond 4 GiB around to the text */
+	cie = narrow_cie(&b, "zR", 0x1b);
+	narrow_fde(&b, cie, (uint32_t)(TEXT + 0x100 * (n + 1) - (FRAME + b.len + 8)), BYTES(""));
+	tab = compile_as(&b, &o);
+	tap_ok(t, tab.rc == 0 && tab.view.head->machine == EM_386,
+		"an i386 file has a table of its machine %s", tab.rc ? tab.e.msg : "");
+	for (uint32_t i = 0; i < n; i++)
+		is_row(t, &tab, TEXT + 0x100 * i, narrow_rows[i].want, narrow_rows[i].want);
+	is_row(t, &tab, TEXT + 0x100 * n, "*(esp+188) *(esp+184) *(esp+216) signal",
+		"a signal's frame of i386");
+	is_row(t, &tab, TEXT + 0x100 * (n + 1), "esp+4 u c-4", "a pc-relative address of 4 bytes");
+	for (uint32_t i = 1; !tab.rc && i < tab.view.head->n_rules; i++)
+		refused += tab.view.rules[i].cfa != UNWIND_CFA_UNSUPPORTED &&
+			   !(tab.view.rules[i].flags & UNWIND_WORD4);
+	tap_eq_u64(t, refused, 0, "each rule says that it is one of i386 code");
+	if (!tab.rc) {
+		((struct unwindtab_head *)(void *)tab.bytes)->machine = EM_X86_64;
+		unwindtab_seal(tab.bytes, tab.len);
+		tap_ok(t, unwindtab_view(tab.bytes, tab.len, &tab.view, NULL) == -EINVAL,
+			"rules of i386 code in a table of x86-64 are refused");
+	}
+	free(tab.bytes);
+	o.machine = EM_X86_64;
+	tab = compile_as(&b, &o);
+	tap_ok(t, tab.rc == -EOPNOTSUPP, "an x32 file is refused: %s", tab.e.msg);
+	free(tab.bytes);
+	tab = compile(&b);
+	tap_ok(t, strncmp(row_text(&tab, TEXT, buf, sizeof(buf)), "esp", 3) != 0,
+		"no 64-bit file has rules of i386");
+	free(tab.bytes);
+	o.machine = 0;
+	refused = 0;
+	for (size_t i = 0; i < b.len; i++) {
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			b.p[i] ^= (uint8_t)(1U << bit);
+			tab = compile_as(&b, &o);
+			refused += tab.rc != 0 && tab.rc != -E2BIG;
+			free(tab.bytes);
+			b.p[i] ^= (uint8_t)(1U << bit);
+		}
+	}
+	tap_eq_u64(t, refused, 0, "an i386 section with any bit changed gives a valid table or E2BIG");
+	buf_free(&b);
+}
+
+/* Every bit of the headers of an i386 file changed, and the file cut at any place. */
+static void test_narrow_headers(struct tap *t)
+{
+	const struct image_opts o = { .narrow = true };
+	struct buf b = { 0 }, image = { 0 };
+	size_t bad = 0, compiled = 0;
+
+	narrow_fde(&b, narrow_cie(&b, "zR", 0), (uint32_t)TEXT, BYTES("\x0e\x8"));
+	image_make(&image, b.p, b.len, &o);
+	for (size_t i = 0; i < 9 * image.len; i++) {
+		const bool cut = i >= 8 * image.len;
+		const size_t n = cut ? i - 8 * image.len : image.len;
+		struct elffile *f = NULL;
+		uint8_t *table = NULL;
+		struct unwindtab v;
+		size_t len;
+
+		if (!cut)
+			image.p[i / 8] ^= (uint8_t)(1U << i % 8);
+		if (elffile_image(image.p, n, &f, NULL) == 0 && unwindcomp(f, &table, &len, NULL) == 0) {
+			compiled++;
+			bad += unwindtab_view(table, len, &v, NULL) != 0;
+		}
+		if (!cut)
+			image.p[i / 8] ^= (uint8_t)(1U << i % 8);
+		free(table);
+		elffile_close(f);
+	}
+	tap_ok(t, compiled > 100 && !bad,
+		"a damaged i386 file is refused or has a valid table (%zu of %zu have one)", compiled,
+		9 * image.len);
+	buf_free(&b);
+	buf_free(&image);
+}
+
 /* The number of rows of the section of N bytes at P, read in place. */
 static size_t rows_in_place(const uint8_t *p, size_t n)
 {
@@ -520,9 +672,13 @@ static bool survives(const char *dir, const char *name)
 		good = rc || unwindtab_view(table, len, &v, NULL) == 0;
 	} else {
 		const struct buf b = { .p = bytes, .len = (size_t)n };
+		const struct image_opts narrow = { .narrow = true };
 		struct table tab = compile(&b);
 
 		good = tab.rc == 0 || tab.rc == -E2BIG;
+		free(tab.bytes);
+		tab = compile_as(&b, &narrow);
+		good = good && (tab.rc == 0 || tab.rc == -E2BIG);
 		free(tab.bytes);
 	}
 	free(table);
@@ -563,6 +719,8 @@ int main(void)
 	rule_bomb(&t);
 	test_damage(&t);
 	test_hole(&t);
+	test_narrow(&t);
+	test_narrow_headers(&t);
 	test_corpus(&t, "t/data/cfi/corpus");
 	return tap_done(&t);
 }

@@ -1223,9 +1223,13 @@ static void calls(struct tap *t)
 		quiet_copy_parse("232 0x5 0x7ffd 0x10 0xffffffff 0x0 0x0 0x7ffcb0 0x7f0010\n", &c) &&
 			c.number == 232 && c.args[0] == 5 && c.sp == 0x7ffcb0 && c.pc == 0x7f0010,
 		"number, arguments, SP and PC are parsed");
-	tap_ok(t, !quiet_copy_is_timed(&c), "epoll_wait without a timeout is not a timed call");
+	tap_ok(t, !quiet_copy_is_timed(&c, false), "epoll_wait without a timeout is not a timed call");
 	c.args[3] = 1000;
-	tap_ok(t, quiet_copy_is_timed(&c), "epoll_wait with a timeout is a timed call");
+	tap_ok(t, quiet_copy_is_timed(&c, false), "epoll_wait with a timeout is a timed call");
+	tap_ok(t, !quiet_copy_is_timed(&c, true), "in an i386 program that number is another call");
+	c.number = 256;
+	tap_ok(t, quiet_copy_is_timed(&c, true) && !quiet_copy_is_timed(&c, false),
+		"epoll_wait of an i386 program with a timeout is a timed call");
 }
 
 int main(int argc, char **argv)

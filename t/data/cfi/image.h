@@ -22,6 +22,7 @@ struct image_opts {
 	uint16_t machine, type; /* 0 = EM_X86_64, ET_EXEC */
 	const char *name; /* NULL = by `debug` */
 	const struct buf *second; /* a .debug_frame beside it */
+	bool narrow; /* an i386 file, with one section: only debug and machine are heeded */
 };
 
 static inline void image_pad(struct buf *b, size_t to)
@@ -56,6 +57,54 @@ static inline void image_load(
 	buf_put(b, &p, sizeof(p));
 }
 
+/* The same of i386: ELFCLASS32. */
+static inline void image_make_narrow(struct buf *ret, const void *frame, size_t n, const struct image_opts *o)
+{
+	enum { HDR = 52 + 2 * 32 };
+	const uint32_t names_at = (uint32_t)(HDR + n);
+	const char names[16] = "\0.debug_frame";
+	Elf32_Ehdr h = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_EXEC,
+		.e_machine = o->machine ? o->machine : EM_386,
+		.e_phoff = 52,
+		.e_phentsize = 32,
+		.e_phnum = 2,
+		.e_shoff = names_at + sizeof(names),
+		.e_shentsize = 40,
+		.e_shnum = 3,
+		.e_shstrndx = 2 };
+	const Elf32_Phdr loads[2] = {
+		{ .p_type = PT_LOAD,
+			.p_flags = PF_R | PF_X,
+			.p_offset = 0x1000,
+			.p_vaddr = TEXT,
+			.p_memsz = TEXT_BYTES },
+		{ .p_type = PT_LOAD,
+			.p_flags = PF_R,
+			.p_offset = HDR,
+			.p_vaddr = FRAME,
+			.p_filesz = (uint32_t)n,
+			.p_memsz = (uint32_t)n },
+	};
+	const Elf32_Shdr sections[3] = { { 0 },
+		{ .sh_name = 1,
+			.sh_type = SHT_PROGBITS,
+			.sh_addr = o->debug ? 0 : FRAME,
+			.sh_offset = HDR,
+			.sh_size = (uint32_t)n },
+		{ .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = sizeof(names) } };
+	char name[sizeof(names)];
+
+	memcpy(name, names, sizeof(names));
+	if (!o->debug)
+		memcpy(name + 1, ".eh_frame", 10);
+	buf_put(ret, &h, sizeof(h));
+	buf_put(ret, loads, sizeof(loads));
+	buf_put(ret, frame, n);
+	buf_put(ret, name, sizeof(name));
+	buf_put(ret, sections, sizeof(sections));
+}
+
 /* An ELF file in *RET (empty at first) with the N bytes at FRAME as its frame section. */
 static inline void image_make(struct buf *ret, const void *frame, size_t n, const struct image_opts *o)
 {
@@ -77,6 +126,10 @@ static inline void image_make(struct buf *ret, const void *frame, size_t n, cons
 		.p_type = o->no_sections ? PT_GNU_EH_FRAME : PT_NULL, .p_vaddr = FRAME - 16, .p_filesz = 12
 	};
 
+	if (o->narrow) {
+		image_make_narrow(ret, frame, n, o);
+		return;
+	}
 	if (!o->no_sections) {
 		h.e_shoff = (names_at + sizeof(names) + 7) & ~UINT64_C(7);
 		h.e_shnum = 4;
