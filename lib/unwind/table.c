@@ -70,7 +70,7 @@ static bool good_rule(const struct unwind_rule *r, uint8_t flag)
 	return reg_ok && r->cfa >= UNWIND_CFA_REG && r->cfa <= UNWIND_CFA_DEREF_PLUS &&
 	       r->reg <= REGISTER_MAX && r->fp <= UNWIND_FP_UNKNOWN && r->ra <= UNWIND_RA_CALL &&
 	       (r->ra != UNWIND_RA_CALL || good_call(r)) &&
-	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL | UNWIND_GO_COPIES));
+	       !(r->flags & ~(UNWIND_SIGNAL | UNWIND_IN_SYSCALL | UNWIND_GO_COPIES | UNWIND_WORD4));
 }
 
 static bool good_rules(const struct unwind_rule *rules, uint32_t n, uint32_t machine)

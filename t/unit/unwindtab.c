@@ -382,7 +382,7 @@ static void test_refusals(struct tap *t, const struct table *tab)
 		"a second register across two words is refused");
 	refuse(t, tab, rules + 4 * 16 + 2, UNWIND_RA_CALL << 4, 1, "kind of rule",
 		"a second register in a rule without room for it is refused");
-	refuse(t, tab, rules + 19, 4, 1, "kind of rule", "an unknown flag is refused");
+	refuse(t, tab, rules + 19, 16, 1, "kind of rule", "an unknown flag is refused");
 	refuse(t, tab, first, 1, 2, "out of order", "a first page that does not begin with row 0 is refused");
 	refuse(t, tab, first + 2, 0, 2, "out of order", "a first page without row 0 is refused");
 	refuse(t, tab, first + 4, 0xffff, 2, "out of order", "a page behind the rows is refused");
