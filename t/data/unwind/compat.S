@@ -2,6 +2,7 @@
 /* A 32-bit program that waits for input: gcc -m32 -nostdlib */
 	.text
 	.globl _start
+	.type _start, @function
 _start:
 	mov $3, %eax
 	xor %ebx, %ebx
@@ -11,4 +12,5 @@ _start:
 	mov $1, %eax
 	xor %ebx, %ebx
 	int $0x80
+	.size _start, . - _start
 	.section .note.GNU-stack, "", @progbits
