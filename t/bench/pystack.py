@@ -7,6 +7,7 @@ depth = int(sys.argv[1])
 a, b = os.pipe()
 c, d = os.pipe()
 if not os.fork():
+    os.close(b)  # so that it ends with its parent
     while os.read(a, 1):
         os.write(d, b"x")
     os._exit(0)
