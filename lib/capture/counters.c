@@ -401,6 +401,15 @@ static void put_user(struct buf *b, const struct counters *c)
 	buftext_str(b, "  user stacks: ");
 	cap_outcomes_put(b, &c->user);
 	buftext_str(b, "\n");
+	if (c->user.verdicts[VERDICT_UNVERIFIED]) {
+		buftext_str(b,
+			"  unverified: unwound partly by frame pointer, as code of JIT compilers is; frames "
+			"can be missing\n");
+		if (c->runtime_flags)
+			put_text(b, "  ", c->runtime_flags);
+		if (c->runtime_flags)
+			buftext_str(b, "\n");
+	}
 	if (copied)
 		buftext_printf(b, "  walked later, from copies of the stack: %" PRIu64 " of %" PRIu64 "\n",
 			counters_get(c, "unwind.snapshots_complete") +

@@ -53,6 +53,7 @@ struct counters {
 	const char *runtimes; /* the interpreters that processes run; NULL or "" = none */
 	const char *degraded; /* what works less well and why; NULL or "" = nothing */
 	const char *privileges; /* what was dropped, kept and confined; NULL or "" = not shown */
+	const char *runtime_flags; /* what makes stacks through JIT code better; NULL = nothing known */
 	struct {
 		const char *name, *why;
 	} because[4]; /* the latest reason for some counters */

@@ -146,7 +146,10 @@ void counters_add_names(struct counters *c, const struct name_requests_stats *st
 
 void record_stats_counters(const struct recorder_stats *st, struct counters *ret)
 {
-	*ret = (struct counters){ .user = st->user, .degraded = st->degraded, .privileges = st->privileges };
+	*ret = (struct counters){ .user = st->user,
+		.degraded = st->degraded,
+		.privileges = st->privileges,
+		.runtime_flags = st->runtime_flags };
 	add_waits(st, ret);
 	add_jit(&st->jit, ret);
 	add_runtimes(st, ret);

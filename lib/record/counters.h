@@ -36,6 +36,7 @@ struct recorder_stats {
 	struct worker_stats broker;
 	const char *privileges; /* what was dropped, kept and sandboxed */
 	const char *degraded; /* what works less well here and why; "" = nothing */
+	const char *runtime_flags; /* file_table_runtime_flags() */
 };
 
 /* Add the counters of names; for both recorders. */

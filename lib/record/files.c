@@ -572,3 +572,26 @@ uint64_t file_table_unread(const struct file_table *t)
 {
 	return t->unread;
 }
+
+const char *file_table_runtime_flags(const struct file_table *t)
+{
+	static const struct {
+		const char *file, *flags;
+	} runtimes[] = {
+		{ "libjvm.so",
+			"java: -XX:+PreserveFramePointer keeps frame pointers in compiled methods, 'jcmd PID "
+			"Compiler.perfmap' names them" },
+		{ "node", "node: --perf-basic-prof names functions, --interpreted-frames-native-stack the "
+			  "interpreted ones too" },
+		{ "libcoreclr.so", ".NET: DOTNET_PerfMapEnabled=1 in the environment names methods" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(runtimes); i++)
+		for (size_t k = 0; k < t->n; k++) {
+			const char *slash = strrchr(t->files[k].cap.path, '/');
+
+			if (slash && strcmp(slash + 1, runtimes[i].file) == 0)
+				return runtimes[i].flags;
+		}
+	return NULL;
+}

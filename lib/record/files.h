@@ -119,4 +119,10 @@ int file_table_open(const struct file_table_way *way);
 /* How many files in the capture could not be read. */
 uint64_t file_table_unread(const struct file_table *t);
 
+/*
+ * The flags with which a runtime that a recorded process maps keeps frame
+ * pointers or names its code, as text for users; NULL if none is known.
+ */
+const char *file_table_runtime_flags(const struct file_table *t);
+
 #endif

@@ -230,6 +230,10 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 	rec_start "$TMP/depth.cap" -q -p "$java"
 	sleep 0.5
 	rec_stop
+	run "$BIN/offcpu-record" --force -o "$TMP/said.cap" -p "$java" -d 0.2
+	like "$(cat "$err")" 'user stacks: .*unverified
+  unverified: unwound partly by frame pointer, .*
+  java: -XX:\+PreserveFramePointer ' "Java without any flag: the summary explains what is unverified, and which flags help"
 	kill "$java" 2>/dev/null
 	want=$(perl -ne 'if (/^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=0x([0-9a-f]+)/) { $t = hex $2; $n{$t} = 1; $name{$t} = $1 }
 		elsif (/^$/) { $t = 0 } elsif (/^\tat / && $t) { $n{$t}++ }
