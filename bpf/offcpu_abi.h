@@ -210,7 +210,6 @@ struct offcpu_counters {
 	__u64 walked_late; /* waits that got their user stack after the unwind table had come */
 	__u64 snapshots; /* sent */
 	__u64 snapshots_ring, snapshots_limit; /* not taken: the ring buffer is filling; too many */
-	__u64 script_frames; /* of all stacks */
 	__u64 script_thread, script_memory, script_mismatch; /* stacks without them: enum script_reason */
 	__u64 script_ring; /* names of functions that could not be sent (sent again) */
 };

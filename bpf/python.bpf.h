@@ -281,7 +281,6 @@ static __always_inline void python_end(struct scratch *s)
 	if (k->reason)
 		s->ev.scripts = 0;
 	s->ev.script_reason = k->reason;
-	s->count.script_frames += s->ev.scripts;
 	s->count.script_thread += k->reason == SCRIPT_THREAD;
 	s->count.script_memory += k->reason == SCRIPT_MEMORY;
 	s->count.script_mismatch += k->reason == SCRIPT_MISMATCH;
@@ -320,7 +319,8 @@ static __always_inline void python_lines(struct task_struct *task, struct offcpu
 	__u64 size = 0;
 	__u32 len;
 
-	ev->lines_bytes = ev->lines_all = 0;
+	ev->lines_bytes = 0;
+	ev->lines_all = ~0U;
 	if (script_read(task, &size, 8, at + 16))
 		return;
 	ev->lines_all = size < 0x7fffffff ? size : 0x7fffffff;

@@ -94,7 +94,7 @@ struct offcpu_ev_code {
 	__u64 code, check;
 	__u32 first_line;
 	__u32 lines_bytes; /* of `lines` */
-	__u32 lines_all; /* the line table's size, which may be more */
+	__u32 lines_all; /* the line table's size, which may be more; ~0 = not readable */
 	__u16 name_bytes, file_bytes;
 	__u8 name[SCRIPT_NAME_BYTES], file[SCRIPT_FILE_BYTES];
 	__u8 lines[SCRIPT_LINES_BYTES]; /* the line table in the form of the interpreter's version */

@@ -163,6 +163,44 @@ static void show_ends(struct out *o, const struct cap_stats *st)
 	buf_free(&b);
 }
 
+/* For how many waits the user stack has functions of the programs of each interpreter. */
+static void show_scripts(struct out *o, const struct cap_reader *c)
+{
+	const char *shown[16] = { NULL };
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_scripts && n < ARRAY_LEN(shown); i++) {
+		const char *runtime = c->scripts[i].runtime;
+		uint64_t waits = 0, frames = 0, unnamed = 0;
+		size_t k = 0;
+
+		while (k < n && strcmp(shown[k], runtime) != 0)
+			k++;
+		if (k < n)
+			continue;
+		shown[n++] = runtime;
+		for (size_t s = 0; s < c->n_samples; s++) {
+			const struct cap_stack *stack = &c->stacks[c->samples[s].ustack];
+			bool any = false;
+
+			for (uint32_t f = 0; f < stack->n_scripts; f++) {
+				const struct cap_script *at = &c->scripts[stack->scripts[f].frame];
+
+				if (strcmp(at->runtime, runtime) != 0)
+					continue;
+				any = true;
+				frames += c->samples[s].count;
+				unnamed += *at->function ? 0 : c->samples[s].count;
+			}
+			waits += any ? c->samples[s].count : 0;
+		}
+		put_label(o, n == 1 ? "scripts" : "");
+		put_word(o, runtime);
+		out_printf(o, ": %" PRIu64 " frames in %" PRIu64 " waits, %" PRIu64 " of them not readable\n",
+			frames, waits, unnamed);
+	}
+}
+
 /* Why the recording was not made in the best mode, if so. */
 static void show_why(struct out *o, const struct cap_reader *c)
 {
@@ -208,10 +246,11 @@ static void show_holds(struct out *o, const struct cap_reader *c, const struct c
 		{ c->n_files, "file", "files", ", " },
 		{ c->n_ksyms, "kernel symbol", "kernel symbols", ", " },
 		{ c->n_names, "name", "names", ", " },
-		{ c->n_jits, "piece of JIT code", "pieces of JIT code", "\n" } };
+		{ c->n_jits, "piece of JIT code", "pieces of JIT code", c->n_scripts ? ", " : "\n" },
+		{ c->n_scripts, "place in a script", "places in scripts", "\n" } };
 	struct buf b = { 0 };
 
-	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(all) - !c->n_scripts; i++) {
 		buftext_count(&b, all[i].n, all[i].one, all[i].many);
 		buftext_str(&b, all[i].after);
 	}
@@ -245,6 +284,7 @@ static void show_totals(struct out *o, const struct cap_reader *c, const struct 
 	put_seconds(o, st->total.longest_ns);
 	out_printf(o, ", open at the end %" PRIu64 "\n", st->total.open);
 	show_ends(o, st);
+	show_scripts(o, c);
 	put_label(o, show_mode(o, c) ? "" : "holds");
 	show_holds(o, c, st);
 }

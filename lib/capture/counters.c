@@ -114,6 +114,21 @@ static const struct counter counters[] = {
 	{ "jit.stale", COUNTER_PLAIN, "file", "files", "not used: from before or after the process" },
 	{ "jit.failed", COUNTER_PLAIN, "file", "files", "not readable" },
 	{ "jit.cut", COUNTER_PLAIN, "entry", "entries", "beyond the limits" },
+	{ "scripts.processes", COUNTER_DETAIL, "process image", "process images",
+		"of interpreters whose functions are shown" },
+	{ "scripts.refused", COUNTER_NOTE, "process image", "process images",
+		"of interpreters whose version is not known: their functions are not shown" },
+	{ "scripts.functions", COUNTER_DETAIL, "function", "functions", "of interpreters' programs, named" },
+	{ "scripts.frames", COUNTER_DETAIL, "script frame", "script frames", "distinct" },
+	{ "scripts.unnamed", COUNTER_NOTE, "script frame", "script frames", "names not readable" },
+	{ "scripts.resent", COUNTER_PLAIN, "stack", "stacks",
+		"names of its functions could not be sent and were sent again" },
+	{ "scripts.no_thread", COUNTER_NOTE, "stack", "stacks",
+		"without script frames: the interpreter's state of the thread was not found" },
+	{ "scripts.no_memory", COUNTER_NOTE, "stack", "stacks",
+		"without script frames: the interpreter's memory was not readable" },
+	{ "scripts.mismatch", COUNTER_NOTE, "stack", "stacks",
+		"without script frames: they did not fit the native frames" },
 	{ "broker.requests", COUNTER_PLAIN, "request", "requests", "to the process that opens files" },
 	{ "helper.requests", COUNTER_PLAIN, "request", "requests", "to the process that samples threads" },
 
@@ -406,6 +421,10 @@ void counters_put(struct buf *b, const struct counters *c, bool verbose)
 {
 	put_class(b, c, 1U << COUNTER_NOT_RECORDED, false);
 	put_user(b, c);
+	if (c->runtimes && *c->runtimes) {
+		put_text(b, "  runtimes: ", c->runtimes);
+		buftext_str(b, "\n");
+	}
 	put_class(b, c, 1U << COUNTER_NOTE | (verbose ? 1U << COUNTER_DETAIL : 0), verbose);
 	if (verbose && c->privileges && *c->privileges) {
 		put_text(b, "  privileges: ", c->privileges);

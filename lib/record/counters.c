@@ -109,6 +109,27 @@ static void add_jit(const struct jit_store_stats *st, struct counters *c)
 		counters_add(c, all, ARRAY_LEN(all));
 }
 
+/* Script frames. Added only if a process ran an interpreter. */
+static void add_runtimes(const struct recorder_stats *st, struct counters *c)
+{
+	const struct runtimes_stats *r = &st->runtimes;
+	const struct cap_counter all[] = {
+		{ "scripts.processes", r->processes },
+		{ "scripts.refused", r->refused_processes },
+		{ "scripts.functions", r->functions },
+		{ "scripts.frames", r->frames },
+		{ "scripts.unnamed", r->unnamed },
+		{ "scripts.resent", st->bpf.script_ring },
+		{ "scripts.no_thread", st->bpf.script_thread },
+		{ "scripts.no_memory", st->bpf.script_memory },
+		{ "scripts.mismatch", st->bpf.script_mismatch },
+	};
+
+	if (r->processes || r->refused_processes)
+		counters_add(c, all, ARRAY_LEN(all));
+	c->runtimes = r->summary;
+}
+
 /* Names stored for readers without the files. */
 void counters_add_names(struct counters *c, const struct name_requests_stats *st)
 {
@@ -131,6 +152,7 @@ void record_stats_counters(const struct recorder_stats *st, struct counters *ret
 		.runtime_flags = st->runtime_flags };
 	add_waits(st, ret);
 	add_jit(&st->jit, ret);
+	add_runtimes(st, ret);
 	if (st->by_name)
 		counters_add_names(ret, &st->names);
 	if (st->by_table) {

@@ -140,7 +140,7 @@ bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
 }
 
 /* co_lnotab, Objects/lnotab_notes.txt: pairs of increments of the address in bytes and of the line. */
-static int64_t line_by_pairs(int64_t line, const uint8_t *lines, size_t n, uint64_t position)
+static int64_t line_by_pairs(int64_t line, const uint8_t *lines, size_t n, bool cut, uint64_t position)
 {
 	uint64_t at = 0;
 
@@ -150,7 +150,7 @@ static int64_t line_by_pairs(int64_t line, const uint8_t *lines, size_t n, uint6
 			return line;
 		line += (int8_t)lines[i + 1];
 	}
-	return line;
+	return cut ? 0 : line;
 }
 
 /* co_linetable of 3.10, Objects/lnotab_notes.txt: pairs of a length in bytes and an increment of the line. */
@@ -205,8 +205,8 @@ static int64_t line_by_locations(int64_t line, const uint8_t *lines, size_t n, u
 	return 0;
 }
 
-uint32_t python_line(
-	uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, uint32_t position)
+uint32_t python_line(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
+	uint32_t position)
 {
 	int64_t line = first_line;
 
@@ -217,6 +217,6 @@ uint32_t python_line(
 	else if (version >= 0x030a0000)
 		line = line_by_ranges(line, lines, n, UINT64_C(2) * position);
 	else
-		line = line_by_pairs(line, lines, n, UINT64_C(2) * position);
+		line = line_by_pairs(line, lines, n, cut, UINT64_C(2) * position);
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }

@@ -20,9 +20,10 @@ bool python_layout(struct runtime_file *ret, uint64_t state_bytes);
 
 /*
  * The line of code unit POSITION, by the N bytes at LINES of a line table of
- * VERSION, which are untrusted and may be cut; 0 = there is none.
+ * VERSION, which are untrusted. CUT: the table has more. 0 = it has no line, or
+ * the rest would be needed.
  */
-uint32_t python_line(
-	uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, uint32_t position);
+uint32_t python_line(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
+	uint32_t position);
 
 #endif

@@ -14,7 +14,7 @@
 static const struct runtime {
 	const char *name;
 	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
-	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n,
+	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
 } known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line } };
 
@@ -29,7 +29,7 @@ struct function {
 	char *name, *source; /* UTF-8; NULL = not readable */
 	uint32_t first_line;
 	uint8_t *lines;
-	size_t n_lines;
+	uint32_t n_lines, all_lines; /* bytes that are here; that the line table has */
 };
 
 struct runtimes {
@@ -201,7 +201,7 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 	if (at == UINT32_MAX || !added)
 		return;
 	f = &r->functions[r->n_functions++];
-	*f = (struct function){ .file = ev->runtime, .first_line = ev->first_line };
+	*f = (struct function){ .file = ev->runtime, .first_line = ev->first_line, .all_lines = ev->lines_all };
 	f->name = to_utf8(ev->name_kind, ev->name, ev->name_bytes);
 	f->source = to_utf8(ev->file_kind, ev->file, ev->file_bytes);
 	keep_lines(r, f, ev);
@@ -245,6 +245,7 @@ uint32_t runtimes_frame(
 	}
 	return frame(r, kind, slot->value,
 		known[kind].line(r->files[file].version, f->first_line, f->lines, f->n_lines,
+			f->n_lines < f->all_lines,
 			SCRIPT_POSITION(position)),
 		w);
 }

@@ -1035,6 +1035,7 @@ static void keep_names(struct recorder *r)
 
 int recorder_stop(struct recorder *r, const char *why, struct err *e)
 {
+	struct runtimes_stats runtimes;
 	uint64_t stop_ns;
 	int rc = r->swapping ? end_flush(r, e) : 0;
 
@@ -1047,6 +1048,9 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	r->stop_ns = rc ? 0 : stop_ns;
 	if (!rc)
 		rc = flush(r, true, e);
+	runtimes_stats(r->p.runtimes, &runtimes);
+	if (runtimes.summary[0])
+		cap_writer_option(r->p.out, &(struct cap_option){ "runtimes", runtimes.summary });
 	if (!rc && r->names)
 		keep_names(r);
 	return rc ? rc
