@@ -145,6 +145,8 @@ static __always_inline void walk_begin(
 	u->by_fp = 0;
 	u->serial = 0;
 	u->runtime = 0;
+	u->blob_at = u->need_blob = 0;
+	u->blobs = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
@@ -353,6 +355,12 @@ static long other_step(__u32 i, struct other_walk *o)
 
 	if (walk_step(true))
 		return 0;
+	if (scripts && u->need_blob) {
+		u->need_blob = 0;
+		hotspot_find(o->task, o->s);
+		u->len--;
+		return 0;
+	}
 	addr = u->need_code;
 	if (addr) {
 		u->need_code = 0;

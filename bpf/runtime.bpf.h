@@ -12,6 +12,7 @@
 #ifndef STACKTOOLS_RUNTIME_BPF_H
 #define STACKTOOLS_RUNTIME_BPF_H
 
+#include "hotspot_abi.h"
 #include "runtime_abi.h"
 
 const volatile bool scripts; /* false: compiled, but never run, and not verified either */
@@ -54,6 +55,24 @@ struct script_walk {
 	__u8 frame_bytes[RUNTIME_FRAME_BYTES];
 	__u8 code_bytes[RUNTIME_CODE_BYTES];
 	__u8 object[SCRIPT_OBJECT_BYTES];
+};
+
+#define HOTSPOT_HEAPS 4
+#define HOTSPOT_BYTES 512
+#define HOTSPOT_BLOB_BYTES 128 /* a block's head and a CodeBlob */
+
+struct hotspot_heap {
+	__u64 low, high, segments;
+	__u32 shift, pad;
+};
+
+/* What a walk knows of a process with HotSpot. */
+struct hotspot_walk {
+	struct hotspot_heap heaps[HOTSPOT_HEAPS];
+	__u64 call_return;
+	__u64 interpreter[2];
+	__u32 n_heaps, pad;
+	__u8 bytes[HOTSPOT_BYTES];
 };
 
 /* Read memory of TASK, in the sleepable iterator; of current if TASK is NULL. */

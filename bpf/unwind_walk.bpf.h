@@ -44,6 +44,12 @@ struct unwind_walk {
 	__u32 runtime; /* see struct unwind_proc */
 	__u32 pad2;
 	__u64 runtime_bias;
+	__u64 blob_at; /* hotspot.bpf.h: the PC that the next three belong to; 0 = none */
+	__u64 need_blob; /* remote: the caller must find them, and repeat the frame */
+	__u32 blob_bytes; /* of a frame */
+	__u8 blob_kind; /* enum hotspot_kind */
+	__u8 blobs; /* 0 = where the code heaps are was not read yet, 1 = read, 2 = not readable */
+	__u8 pad3[2];
 	__u64 tag; /* known_tag(), for the cache of known rules */
 	__u64 missed; /* the next word that known_steps() needs, if it is not in the window; else 0 */
 	__u64 window_at, window_starts; /* address; number of bytes where a word may begin, 0 = empty */
@@ -58,6 +64,11 @@ struct unwind_walk {
  * otherwise the walk of the switch program.
  */
 static __always_inline struct unwind_walk *walk_of(bool remote);
+
+/* What made the code at a PC, by the virtual machine that the process runs. */
+enum hotspot_kind { HOTSPOT_NONE = 0, HOTSPOT_SIZED = 1, HOTSPOT_INTERPRETER = 2, HOTSPOT_ENTRY = 3 };
+
+__noinline int hotspot_own(void);
 
 static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
 {

@@ -436,6 +436,8 @@ static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, in
 		rc = bpf_map__reuse_fd(skel->maps.unwind_procs, t->procs);
 	if (!rc)
 		rc = bpf_map__reuse_fd(skel->maps.runtimes, t->runtimes);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.hotspots, t->hotspots);
 	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
 }
 

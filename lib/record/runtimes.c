@@ -2,6 +2,7 @@
 #include "record/runtimes.h"
 #include "base/bytes.h"
 #include "base/intern.h"
+#include "record/hotspot.h"
 #include "record/python.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ static const struct runtime {
 	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
 	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
-} known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line } };
+} known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line },
+	[RUNTIME_JAVA] = { "java", hotspot_version, NULL } };
 
 struct file {
 	uint32_t kind, version;
@@ -54,7 +56,7 @@ static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 		}
 	}
 	err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
-	err_hint(e, "known are: python");
+	err_hint(e, "known are: python, java");
 	return -EINVAL;
 }
 
@@ -114,6 +116,17 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 	if (f->refused)
 		ret->kind = RUNTIME_NONE;
 	return r->n_files++;
+}
+
+bool runtimes_hotspot(
+	struct runtimes *r, uint32_t file, const struct unwindtab_hotspot *h, struct hotspot_file *ret)
+{
+	struct file *f = r && file && file < r->n_files ? &r->files[file] : NULL;
+
+	if (!f || f->kind != RUNTIME_JAVA || f->refused)
+		return false;
+	f->refused = !hotspot_layout(f->version, h, ret);
+	return !f->refused;
 }
 
 void runtimes_process(struct runtimes *r, uint32_t file)

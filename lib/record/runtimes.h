@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "capture/writer.h"
+#include "hotspot_abi.h"
 #include "offcpu_abi.h"
 #include "unwind/table.h"
 
@@ -31,6 +32,10 @@ void runtimes_free(struct runtimes *r); /* NULL is fine */
  * for BPF; 0 if it is not wanted, or unknown, which is counted.
  */
 uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i, struct runtime_file *ret);
+
+/* If FILE is a libjvm whose layout is known: fill in RET for BPF. H is what its file says. */
+bool runtimes_hotspot(
+	struct runtimes *r, uint32_t file, const struct unwindtab_hotspot *h, struct hotspot_file *ret);
 
 void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
 
