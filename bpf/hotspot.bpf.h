@@ -24,6 +24,7 @@ struct {
 
 #define HOTSPOT_HOPS 48 /* in the map of segments: each is up to 254 segments of 128 bytes */
 #define HOTSPOT_FREE 0xff /* in that map: no block */
+#define HOTSPOT_CALLS 16 /* of a stub */
 #define HOTSPOT_FRAME_WORDS (1 << 17)
 
 /* Fields at offsets that user space gave: the mask proves that they are inside. */
@@ -103,13 +104,32 @@ static __always_inline __u64 hotspot_block(struct task_struct *task, const struc
 	return 0;
 }
 
+/*
+ * Is OFFSET a call at which the virtual machine walks the stack itself? MAPS is an
+ * ImmutableOopMapSet: a count, a size, pairs of the offset of such a call and of
+ * its map. Blobs of which no other part is known to have a frame have few.
+ */
+static __always_inline bool hotspot_is_call(
+	struct task_struct *task, struct hotspot_walk *h, __u64 maps, __u32 offset)
+{
+	__u32 n;
+
+	if (!maps || script_read(task, h->bytes, 8 + HOTSPOT_CALLS * 8, maps))
+		return false;
+	n = HOTSPOT_INT(h, 0);
+	for (__u32 i = 0; i < HOTSPOT_CALLS; i++)
+		if (i < n && HOTSPOT_INT(h, 8 + i * 8) == offset)
+			return true;
+	return false;
+}
+
 /* Find what the code at the walk's PC is, and how large its frame. */
 static __always_inline bool hotspot_find(struct task_struct *task, struct scratch *s)
 {
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
 	struct unwind_walk *w = &s->walk;
-	__u64 pc = w->exact ? w->pc : w->pc - 1, block, begin;
+	__u64 pc = w->exact ? w->pc : w->pc - 1, block, begin, maps;
 	__u32 words, complete;
 
 	w->blob_at = w->pc;
@@ -135,9 +155,13 @@ static __always_inline bool hotspot_find(struct task_struct *task, struct scratc
 	begin = HOTSPOT_WORD(h, f->block_bytes + f->blob_begin);
 	words = HOTSPOT_INT(h, f->block_bytes + f->blob_frame);
 	complete = HOTSPOT_INT(h, f->block_bytes + f->blob_complete);
-	/* frame_never_safe is negative */
+	maps = HOTSPOT_WORD(h, f->block_bytes + f->blob_maps);
 	if (pc < begin || pc >= HOTSPOT_WORD(h, f->block_bytes + f->blob_end) || words < 2 ||
-		words > HOTSPOT_FRAME_WORDS || (__s32)complete < 0 || w->pc < begin + complete)
+		words > HOTSPOT_FRAME_WORDS)
+		return false;
+	/* negative: frame_never_safe */
+	if ((__s32)complete < 0 ? w->exact || !hotspot_is_call(task, h, maps, w->pc - begin)
+				: w->pc < begin + complete)
 		return false;
 	w->blob_kind = HOTSPOT_SIZED;
 	w->blob_bytes = words * 8;

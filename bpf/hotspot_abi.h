@@ -22,8 +22,10 @@ struct hotspot_file {
 	__u16 queue_buffer, queue_limit; /* StubQueue: the interpreter's code, and its size */
 	__u16 block_bytes, block_used; /* HeapBlock: its own size */
 	__u16 blob_complete, blob_frame, blob_begin, blob_end; /* CodeBlob: frame, and code */
+	__u16 blob_maps; /* its calls at which the stack can be walked */
+	__u16 pad[3];
 };
 
-_Static_assert(sizeof(struct hotspot_file) == 48, "hotspot_file");
+_Static_assert(sizeof(struct hotspot_file) == 56, "hotspot_file");
 
 #endif

@@ -35,7 +35,8 @@ static const struct hotspot_release {
 			.blob_complete = 20, /* _frame_complete_offset */
 			.blob_frame = 28, /* _frame_size */
 			.blob_begin = 32, /* _code_begin */
-			.blob_end = 40 } },
+			.blob_end = 40,
+			.blob_maps = 80 /* _oop_maps */ } },
 };
 
 static const struct hotspot_release *release(uint32_t version)
