@@ -147,6 +147,7 @@ static __always_inline void walk_begin(
 	u->runtime = 0;
 	u->blob_at = u->need_blob = 0;
 	u->blobs = 0;
+	u->n_java = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
@@ -237,6 +238,13 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	if (!scripts || !u->runtime)
 		return identify(s, w, last);
 	no_scripts(&s->ev);
+	if (hotspot_of(u)) {
+		scripts_init(s, key, 0);
+		find_java(other, s);
+		if (is_new(s, w, last))
+			w->unsent |= put(&s->ev, s, name_java(other, s)) ? 0 : 2;
+		return s->ev.id;
+	}
 	find_scripts(other, s, key, thread_pointer(task));
 	if (is_new(s, w, last))
 		w->unsent |= put(&s->ev, s, name_scripts(other, s)) ? 0 : 2;

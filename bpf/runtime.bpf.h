@@ -71,7 +71,16 @@ struct hotspot_walk {
 	struct hotspot_heap heaps[HOTSPOT_HEAPS];
 	__u64 call_return;
 	__u64 interpreter[2];
-	__u32 n_heaps, pad;
+	__u32 n_heaps;
+	__u32 next; /* the second pass: index in unwind_walk.java */
+	__u32 scope; /* of a place: offset in the scopes of its nmethod; 0 = the end */
+	__u32 n_lines; /* of the method that was read */
+	__u64 scopes, metadata;
+	__u64 lo, n, hash; /* of a search, of a hash that is being computed */
+	__u32 at, left;
+	__u64 method; /* that was checked last */
+	__u64 check;
+	__u64 lines, name, holder_name, file; /* of it: addresses of line table and symbols */
 	__u8 bytes[HOTSPOT_BYTES];
 };
 

@@ -293,6 +293,20 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	return to_caller(w, ra, w->fp + 16, fp);
 }
 
+/* Remember the current frame for hotspot.bpf.h. */
+static __always_inline void note_java(struct unwind_walk *w, __u64 what, __u64 place)
+{
+	__u32 n = w->n_java;
+
+	if (n >= OFFCPU_DEPTH_MAX || what >> 48)
+		return;
+	barrier_var(n);
+	n &= OFFCPU_DEPTH_MAX - 1;
+	w->java[n].what = what | (__u64)(w->len - 1) << 48;
+	w->java[n].place = place;
+	w->n_java = n + 1;
+}
+
 #define BLOB_SENDER_BYTES (1 << 20) /* arguments of one call */
 
 /*
@@ -338,6 +352,10 @@ static __always_inline int step_by_blob(struct unwind_walk *w)
 		w->by_fp = 1;
 		w->here = w->there;
 	}
+	if (w->blob_kind == HOTSPOT_INTERPRETER)
+		note_java(w, at | JAVA_INTERPRETED, 0);
+	else if (w->blob_kind == HOTSPOT_SIZED && w->blob)
+		note_java(w, w->blob, w->blob_place);
 	w->bx_from = BX_LOST;
 	w->fp_known = 1;
 	return to_caller(w, ra, sp, fp);

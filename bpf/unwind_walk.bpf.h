@@ -15,6 +15,14 @@
 
 enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 3 };
 
+/* A frame of Java that the walk has passed. */
+struct java_frame {
+	__u64 what; /* the nmethod, or the frame pointer of an interpreted frame | JAVA_INTERPRETED; index << 48 */
+	__u64 place; /* of an nmethod: its number << 32 | offset in its code */
+};
+
+#define JAVA_INTERPRETED 1
+
 struct unwind_walk {
 	__u64 pc, sp, fp; /* of the current frame */
 	__u64 cfa;
@@ -50,6 +58,10 @@ struct unwind_walk {
 	__u8 blob_kind; /* enum hotspot_kind */
 	__u8 blobs; /* 0 = where the code heaps are was not read yet, 1 = read, 2 = not readable */
 	__u8 pad3[2];
+	__u64 blob; /* the address of an nmethod; 0 = it is none */
+	__u64 blob_place; /* struct java_frame.place of it */
+	__u32 n_java, pad4;
+	struct java_frame java[OFFCPU_DEPTH_MAX];
 	__u64 tag; /* known_tag(), for the cache of known rules */
 	__u64 missed; /* the next word that known_steps() needs, if it is not in the window; else 0 */
 	__u64 window_at, window_starts; /* address; number of bytes where a word may begin, 0 = empty */

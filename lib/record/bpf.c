@@ -920,6 +920,10 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->image(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_CODE && o->sink->code)
 		o->sink->code(o->sink->ctx, data, len);
+	else if (type == OFFCPU_EV_METHOD && o->sink->method)
+		o->sink->method(o->sink->ctx, data, len);
+	else if (type == OFFCPU_EV_INLINED && o->sink->inlined)
+		o->sink->inlined(o->sink->ctx, data, len);
 	else if (type == OFFCPU_EV_SNAPSHOT && o->sink->snapshot)
 		o->sink->snapshot(o->sink->ctx, data);
 	return 0;

@@ -36,7 +36,32 @@ static const struct hotspot_release {
 			.blob_frame = 28, /* _frame_size */
 			.blob_begin = 32, /* _code_begin */
 			.blob_end = 40,
-			.blob_maps = 80 /* _oop_maps */ } },
+			.blob_maps = 80, /* _oop_maps */
+			.blob_header = 16, /* _header_size */
+			.nmethod_bytes = 352,
+			.nmethod_method = 112,
+			.nmethod_id = 304, /* _compile_id */
+			.nmethod_deopt = 128, /* _deopt_handler_begin */
+			.nmethod_deopt_mh = 136,
+			.nmethod_orig_pc = 300,
+			.nmethod_metadata = 260,
+			.nmethod_scopes = 120, /* _scopes_data_begin */
+			.nmethod_pcs = 268,
+			.nmethod_pcs_end = 272, /* _dependencies_offset */
+			.method_const = 8,
+			.const_pool = 8,
+			.const_words = 24, /* _constMethod_size */
+			.const_code_bytes = 32,
+			.const_name = 34, /* _name_index */
+			.const_bytes = 48,
+			.pool_holder = 24,
+			.pool_cache = 16,
+			.pool_file = 54, /* _source_file_name_index */
+			.pool_bytes = 72,
+			.klass_name = 24,
+			.klass_pool = 232, /* InstanceKlass::_constants */
+			.symbol_length = 4,
+			.symbol_body = 6 } },
 };
 
 static const struct hotspot_release *release(uint32_t version)
@@ -65,4 +90,71 @@ bool hotspot_layout(uint32_t version, const struct unwindtab_hotspot *h, struct 
 	ret->call_return = h->call_return;
 	ret->interpreter = h->interpreter;
 	return true;
+}
+
+struct line_reader {
+	const uint8_t *p, *end;
+	bool over; /* nothing is left */
+};
+
+static uint32_t next_byte(struct line_reader *r)
+{
+	if (r->p == r->end) {
+		r->over = true;
+		return 0;
+	}
+	return *r->p++;
+}
+
+/* A signed number of one to five bytes, of six bits each but the last: share/code/compressedStream.cpp. */
+static int32_t next_signed(struct line_reader *r)
+{
+	uint32_t sum = 0;
+
+	for (unsigned int i = 0; i < 5; i++) {
+		uint32_t byte = next_byte(r);
+
+		sum += byte << (6 * i);
+		if (byte < 192)
+			break;
+	}
+	return (int32_t)((sum >> 1) ^ -(sum & 1));
+}
+
+/*
+ * Pairs of increments of bytecode and line: one byte if both are small, else
+ * 0xff and two numbers; 0 ends the table. share/oops/method.hpp,
+ * CompressedLineNumberReadStream. The pairs are not always sorted by bytecode.
+ */
+uint32_t hotspot_line(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
+	uint32_t position)
+{
+	struct line_reader r = { .p = lines, .end = lines + n };
+	int64_t at = 0, line = 0, best = -1, found = 0;
+
+	(void)version, (void)first_line;
+	if (position == SCRIPT_POSITION_NONE || !n)
+		return 0;
+	for (;;) {
+		uint32_t byte = next_byte(&r);
+
+		if (!byte || r.over)
+			break;
+		if (byte == 0xff) {
+			at += next_signed(&r);
+			line += next_signed(&r);
+		} else {
+			at += byte >> 3;
+			line += byte & 7;
+		}
+		if (r.over)
+			break;
+		if (at == position)
+			return line > 0 && line <= UINT16_MAX ? (uint32_t)line : 0;
+		if (at < position && at >= best) {
+			best = at;
+			found = line;
+		}
+	}
+	return !(cut && r.over) && found > 0 && found <= UINT16_MAX ? (uint32_t)found : 0;
 }

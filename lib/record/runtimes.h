@@ -42,12 +42,20 @@ void runtimes_process(struct runtimes *r, uint32_t file); /* one more process im
 /* Keep the names of a function. EV was reported with LEN bytes. */
 void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len);
 
+/* The same for a method of Java, and for the methods of a place in compiled code. */
+void runtimes_method(struct runtimes *r, const struct offcpu_ev_method *ev, size_t len);
+void runtimes_inlined(struct runtimes *r, const struct offcpu_ev_inlined *ev, size_t len);
+
+#define RUNTIMES_INLINED_MAX HOTSPOT_INLINED_MAX
+
 /*
- * The capture's id of a script frame, two words of a stack of the interpreter's
- * file FILE; its record is written if it is new. CAPTURE_NONE if out of memory.
+ * The capture's ids of a script frame, two words of a stack of the interpreter's
+ * file FILE: one, or several functions that a compiler has put into each other,
+ * innermost first, at most RUNTIMES_INLINED_MAX. Records that are new are
+ * written. Returns their number, 0 if out of memory.
  */
-uint32_t runtimes_frame(
-	struct runtimes *r, uint32_t file, uint64_t code, uint64_t position, struct cap_writer *w);
+size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_t position,
+	struct cap_writer *w, uint32_t *ids);
 
 struct runtimes_stats {
 	uint64_t functions; /* whose names were read */

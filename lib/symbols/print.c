@@ -279,6 +279,24 @@ static void put_name(struct buf *b, const char *name)
 	buftext_escaped(b, name, TEXT_LINE);
 }
 
+/*
+ * As perf-map-agent names a method for perf, which stackcollapse-perf.pl and
+ * flamegraph.pl know: "Ljava/lang/Thread;::sleep".
+ */
+static void put_java(struct buf *b, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char class[2] = { 0 };
+
+	buftext_str(b, "L");
+	for (const char *p = name; dot && p < dot; p++) {
+		class[0] = *p == '.' ? '/' : *p;
+		buftext_escaped(b, class, TEXT_LINE);
+	}
+	buftext_str(b, ";::");
+	buftext_escaped(b, dot ? dot + 1 : name, TEXT_LINE);
+}
+
 /* As CPython names its functions for perf: "py::function:file". */
 static void put_script(struct buf *b, const struct frame *f)
 {
@@ -288,6 +306,10 @@ static void put_script(struct buf *b, const struct frame *f)
 		buftext_str(b, "[");
 		buftext_escaped(b, f->runtime, TEXT_WORD);
 		buftext_str(b, ": not readable]");
+		return;
+	}
+	if (strcmp(f->runtime, "java") == 0) {
+		put_java(b, f->name);
 		return;
 	}
 	buftext_escaped(b, python ? "py" : f->runtime, TEXT_WORD);
@@ -520,11 +542,12 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	if (!s->n_exact)
 		return;
 	json_begin(j, keys->exact, '[');
-	for (uint32_t i = 0, before = 0; i < s->n_exact; i++) {
-		/* script frames are in the list of frames too */
-		while (before < s->n_scripts && s->scripts[before].at < s->exact[i])
-			before++;
-		json_u64(j, NULL, s->exact[i] + before);
+	for (uint32_t i = 0, script = 0, more = 0; i < s->n_exact; i++) {
+		/* script frames are in the list of frames too; the first one may replace the native one */
+		for (; script < s->n_scripts && s->scripts[script].at < s->exact[i]; script++)
+			more += !(s->scripts[script].instead &&
+				  (!script || s->scripts[script - 1].at != s->scripts[script].at));
+		json_u64(j, NULL, s->exact[i] + more);
 	}
 	json_end(j, ']');
 }
