@@ -353,6 +353,11 @@ static uint32_t frame(
 	return id;
 }
 
+bool runtimes_instead(const struct runtimes *r, uint32_t file)
+{
+	return r && file < r->n_files && r->files[file].kind == RUNTIME_JAVA;
+}
+
 /* The id of a frame of KIND and VERSION at POSITION of the function (CODE, CHECK). */
 static uint32_t frame_at(struct runtimes *r, const struct file *file, uint64_t code, uint64_t check,
 	uint32_t position, struct cap_writer *w)

@@ -46,6 +46,9 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 void runtimes_method(struct runtimes *r, const struct offcpu_ev_method *ev, size_t len);
 void runtimes_inlined(struct runtimes *r, const struct offcpu_ev_inlined *ev, size_t len);
 
+/* Do the script frames of FILE stand for native frames? */
+bool runtimes_instead(const struct runtimes *r, uint32_t file);
+
 #define RUNTIMES_INLINED_MAX HOTSPOT_INLINED_MAX
 
 /*

@@ -369,7 +369,8 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 	/* kernel stacks have no exact frames, so the indexes need no shift */
 	out->n_exact = s->n_exact;
 	out->exact = exact_of(s);
-	if (out->len + s->n_scripts > t->depth) {
+	/* frames that replace native ones are counted already */
+	if (out->len + (runtimes_instead(t->runtimes, s->runtime) ? 0 : s->n_scripts) > t->depth) {
 		cut(s, t->depth, &out->len, &scripts);
 		capture_truncate(out);
 	}

@@ -427,6 +427,21 @@ static void perf_text_frame(struct buf *b, const struct frame *f, bool lines)
 		put_place(b, f->file, f->line);
 }
 
+/* Is script frame I shown instead of its native frame? */
+static bool is_instead(const struct cap_stack *s, uint32_t i)
+{
+	return s->scripts[i].instead && (!i || s->scripts[i - 1].at != s->scripts[i].at);
+}
+
+static uint32_t shown_frames(const struct cap_stack *s)
+{
+	uint32_t n = s->len + s->n_scripts;
+
+	for (uint32_t i = 0; i < s->n_scripts; i++)
+		n -= is_instead(s, i);
+	return n;
+}
+
 /*
  * The line for the missing part of a stack: it replaces the frames of a failed stack and is the
  * outermost frame of a stack that was cut short. Nothing for a stack that reached an end, or one
@@ -441,7 +456,7 @@ static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 	buftext_str(b, "\t");
 	buftext_hex(b, is_stopped(s) ? s->stop_pc : 0, 16);
 	if (is_truncated(s))
-		buftext_printf(b, " [truncated at %" PRIu32 " frames", s->len + s->n_scripts);
+		buftext_printf(b, " [truncated at %" PRIu32 " frames", shown_frames(s));
 	else if (is_stopped(s))
 		buftext_printf(b, " [stopped: %s", error_phrase(s));
 	else
@@ -530,7 +545,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	json_str(j, keys->verdict, capture_verdict_name(s->verdict));
 	json_str(j, keys->error, word);
 	if (is_truncated(s)) {
-		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", s->len + s->n_scripts);
+		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", shown_frames(s));
 		json_str(j, keys->error_text, text);
 	} else if (word && s->reason == REASON_ERRNO) {
 		json_str(j, keys->error_text, strerror(s->error < 0 ? -s->error : s->error));
@@ -545,8 +560,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	for (uint32_t i = 0, script = 0, more = 0; i < s->n_exact; i++) {
 		/* script frames are in the list of frames too; the first one may replace the native one */
 		for (; script < s->n_scripts && s->scripts[script].at < s->exact[i]; script++)
-			more += !(s->scripts[script].instead &&
-				  (!script || s->scripts[script - 1].at != s->scripts[script].at));
+			more += !is_instead(s, script);
 		json_u64(j, NULL, s->exact[i] + more);
 	}
 	json_end(j, ']');
