@@ -104,7 +104,8 @@ struct css_set {
 };
 
 struct thread_struct {
-	unsigned long fsbase; /* of x86-64; up to date for a thread that arch_prctl(2) or clone(2) set it for */
+	unsigned long
+		fsbase; /* of x86-64; up to date for a thread that arch_prctl(2) or clone(2) set it for */
 };
 
 struct task_struct {

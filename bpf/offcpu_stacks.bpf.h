@@ -159,8 +159,8 @@ __noinline int hash_frames(__u32 remote)
 	ev = &s->ev;
 	a = hash_key[0] ^ ((__u64)ev->reason << 16 | (__u64)ev->kind << 8 | ev->verdict);
 	ev->id.hi = (a ^ ev->stop_pc) * ma;
-	ev->id.lo = hash_key[1] + ev->len + ((__u64)ev->scripts << 16 | (__u64)ev->runtime << 32 |
-						 (__u64)ev->script_reason << 40);
+	ev->id.lo = hash_key[1] + ev->len +
+		    ((__u64)ev->scripts << 16 | (__u64)ev->runtime << 32 | (__u64)ev->script_reason << 40);
 	for (__u32 at = 0; at < OFFCPU_FRAMES_MAX; at += HASH_STEP)
 		if (!hash_some(remote, at))
 			break;

@@ -37,9 +37,9 @@ struct {
 } iter_code_scratch SEC(".maps");
 
 /* Fields at offsets that user space gave: the mask proves that they are inside. */
-#define FRAME_WORD(k, at) (*(__u64 *)((k)->frame_bytes + ((at) & (RUNTIME_FRAME_BYTES - 8))))
-#define FRAME_INT(k, at) (*(__u32 *)((k)->frame_bytes + ((at) & (RUNTIME_FRAME_BYTES - 4))))
-#define FRAME_BYTE(k, at) ((k)->frame_bytes[(at) & (RUNTIME_FRAME_BYTES - 1)])
+#define FRAME_WORD(k, at) (*(__u64 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 8))))
+#define FRAME_INT(k, at) (*(__u32 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 4))))
+#define FRAME_BYTE(k, at) ((k)->window[((k)->frame_at + (at)) & (RUNTIME_WINDOW - 1)])
 #define CODE_WORD(k, at) (*(__u64 *)((k)->code_bytes + ((at) & (RUNTIME_CODE_BYTES - 8))))
 #define CODE_INT(k, at) (*(__u32 *)((k)->code_bytes + ((at) & (RUNTIME_CODE_BYTES - 4))))
 #define OBJECT_WORD(k, i) (*(__u64 *)((k)->object + (i)*8))
@@ -148,6 +148,39 @@ static __always_inline bool python_begin(
 	return k->frame != 0;
 }
 
+/*
+ * Read the next frame. Callers lie below it, next to each other unless they are
+ * generators or frame objects: read them too, down to the beginning of the
+ * page.
+ */
+static __always_inline bool python_frame(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f)
+{
+	__u64 at = k->frame - k->window_at;
+	__u32 bytes = f->frame_bytes & (RUNTIME_FRAME_BYTES - 1), before, len;
+
+	if (at < k->window_len && at + bytes <= k->window_len) {
+		k->frame_at = at;
+		return true;
+	}
+	before = k->frame & 4095;
+	if (before > RUNTIME_WINDOW - RUNTIME_FRAME_BYTES)
+		before = RUNTIME_WINDOW - RUNTIME_FRAME_BYTES;
+	before &= ~7U;
+	if (f->flags & PYTHON_FRAME_OBJECT)
+		before = 0;
+	len = before + bytes;
+	barrier_var(len);
+	len &= RUNTIME_WINDOW - 1;
+	k->window_len = 0;
+	if (script_read(task, k->window, len, k->frame - before))
+		return script_stop(k, SCRIPT_MEMORY);
+	k->window_at = k->frame - before;
+	k->window_len = len;
+	k->frame_at = before;
+	return true;
+}
+
 static __always_inline __u64 mix(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * (hash_key[2] | 1);
@@ -162,6 +195,7 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
 static __always_inline __u64 hash_object(
 	struct task_struct *task, struct script_walk *k, __u64 at, __u64 hash, __u32 first)
 {
+	__u64 factor = hash_key[3] | 1, sum;
 	__u32 len = 4096 - (at & 4095);
 
 	if (len < 56)
@@ -174,10 +208,13 @@ static __always_inline __u64 hash_object(
 		k->reason = SCRIPT_MEMORY;
 		return 0;
 	}
-	hash = mix(hash, OBJECT_WORD(k, 2));
-	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++)
-		hash = mix(hash, OBJECT_WORD(k, i));
-	return hash;
+	/* each word times another odd number that nobody knows: these do not wait for each other */
+	sum = (OBJECT_WORD(k, 2) + 1) * factor;
+	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++) {
+		factor += 0x9e3779b97f4a7c16;
+		sum += OBJECT_WORD(k, i) * factor;
+	}
+	return mix(hash, sum ^ sum >> 32);
 }
 
 /*
@@ -234,14 +271,13 @@ static __always_inline bool python_step(struct task_struct *task, struct scratch
 {
 	const struct runtime_file *f = runtime_of(&s->walk);
 	struct script_walk *k = &s->script;
-	__u32 n = s->ev.scripts, call = k->call, at, len;
+	__u32 n = s->ev.scripts, call = k->call, at;
 	__u64 code, back;
 
 	if (!f || !k->frame || n >= depth || n >= OFFCPU_SCRIPTS_MAX)
 		return false;
-	len = f->frame_bytes & (RUNTIME_FRAME_BYTES - 1);
-	if (script_read(task, k->frame_bytes, len, k->frame))
-		return script_stop(k, SCRIPT_MEMORY);
+	if (!python_frame(task, k, f))
+		return false;
 	back = FRAME_WORD(k, f->frame_back);
 	if (call >= k->n_calls) {
 		k->beyond = 1;
@@ -287,8 +323,8 @@ static __always_inline void python_end(struct scratch *s)
 }
 
 /* Read string AT, whose data the interpreter stores as F says. Returns its kind; *BYTES is its length. */
-static __always_inline __u8 python_string(struct task_struct *task, const struct runtime_file *f, __u64 at,
-	__u8 *to, __u32 size, __u16 *bytes)
+static __always_inline __u8 python_string(
+	struct task_struct *task, const struct runtime_file *f, __u64 at, __u8 *to, __u32 size, __u16 *bytes)
 {
 	__u64 head[5]; /* PyASCIIObject: reference count, type, length, hash, state */
 	__u32 state, width, len;
@@ -302,7 +338,10 @@ static __always_inline __u8 python_string(struct task_struct *task, const struct
 	/* compact: the data follow the header */
 	if (!(state & 0x20) || (width != 1 && width != 2 && width != 4) || head[2] >= size / width)
 		return SCRIPT_UNREADABLE;
-	kind = state & 0x40 ? SCRIPT_ASCII : width == 1 ? SCRIPT_LATIN1 : width == 2 ? SCRIPT_UCS2 : SCRIPT_UCS4;
+	kind = state & 0x40 ? SCRIPT_ASCII
+	       : width == 1 ? SCRIPT_LATIN1
+	       : width == 2 ? SCRIPT_UCS2
+			    : SCRIPT_UCS4;
 	at += kind == SCRIPT_ASCII ? f->string_data : f->string_wide_data;
 	len = (__u32)head[2] * width;
 	barrier_var(len);
@@ -351,7 +390,7 @@ static __always_inline bool python_name(
 		return true;
 	k->reason = SCRIPT_NONE;
 	k->file = 0;
-	/* a frame refers to it, so it is still the same one */
+	/* the walk may have been of a thread that runs by now */
 	if (!python_code(task, k, f, id.code) || k->check != id.check)
 		return false;
 	ev->type = OFFCPU_EV_CODE;
@@ -364,6 +403,14 @@ static __always_inline bool python_name(
 	ev->file_kind = python_string(
 		task, f, CODE_WORD(k, f->code_file), ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
 	python_lines(task, ev, CODE_WORD(k, f->code_lines));
+	/*
+	 * While current is here, its frames refer to the code object. Another
+	 * thread may have let it go: what was read belongs to it only if it is
+	 * still the same one.
+	 */
+	k->file = 0;
+	if (task && (!python_code(task, k, f, id.code) || k->check != id.check))
+		return false;
 	bytes = ev->lines_bytes;
 	barrier_var(bytes); /* as in put() */
 	if (bytes > SCRIPT_LINES_BYTES)
@@ -431,6 +478,7 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->frame = 0;
 	k->file = 0;
 	k->call = 0;
+	k->window_len = 0;
 	k->reason = k->beyond = 0;
 }
 
@@ -498,7 +546,8 @@ static __always_inline bool name_other_scripts(struct task_struct *task, struct 
 
 #endif
 
-/* The second pass, after the native walk of a process with an interpreter. OTHER is not running; NULL: current. */
+/* The second pass, after the native walk of a process with an interpreter. OTHER is not running; NULL:
+ * current. */
 static __always_inline void find_scripts(
 	struct task_struct *other, struct scratch *s, const struct offcpu_key *key, __u64 thread)
 {

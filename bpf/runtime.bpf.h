@@ -42,7 +42,7 @@ struct {
 /* The state of the second pass. In map memory, as that of the walk. */
 struct script_walk {
 	__u64 frame; /* the next script frame; 0 = there is none */
-	__u64 thread; /* thread pointer of the thread: its fs base */
+	__u64 thread; /* the thread's fs base */
 	__u64 seed; /* hash of the process's identity */
 	__u64 code, check; /* of the frame found last */
 	__u64 file, file_hash; /* the file's name that was hashed last */
@@ -52,7 +52,9 @@ struct script_walk {
 	__u8 reason; /* enum script_reason */
 	__u8 beyond; /* outer script frames belong to native frames that the walk did not reach */
 	__u8 pad[6];
-	__u8 frame_bytes[RUNTIME_FRAME_BYTES];
+	__u64 window_at; /* address of the first byte of `window`, which has window_len */
+	__u32 window_len, frame_at; /* offset of the current frame */
+	__u8 window[RUNTIME_WINDOW];
 	__u8 code_bytes[RUNTIME_CODE_BYTES];
 	__u8 object[SCRIPT_OBJECT_BYTES];
 };

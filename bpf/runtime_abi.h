@@ -17,7 +17,8 @@ enum runtime_kind { RUNTIME_NONE = 0, RUNTIME_PYTHON = 1, RUNTIME_JAVA = 2, RUNT
 enum python_flags {
 	PYTHON_CFRAME = 1, /* thread state -> cframe -> frame; else thread state -> frame */
 	PYTHON_ENTRY_FLAG = 2, /* a byte of the frame says that it is the outermost one of a C call */
-	PYTHON_SHIM = 4, /* a frame with the owner PYTHON_OWNER_CSTACK follows the outermost one of a C call */
+	PYTHON_SHIM =
+		4, /* a frame with the owner PYTHON_OWNER_CSTACK follows the outermost one of a C call */
 	PYTHON_FRAME_OBJECT = 8, /* each frame is a C call of its own; its position is an int */
 	PYTHON_POSITION_BYTES = 16, /* that int counts bytes, not code units of two bytes */
 	PYTHON_CODE_VERSION = 32, /* code objects have a version number, which is used only once */
@@ -45,11 +46,13 @@ struct runtime_file {
 	__u16 code_start; /* of the bytecode */
 	__u16 code_name, code_file, code_lines, code_first_line, code_version;
 	__u16 string_data, string_wide_data; /* of ASCII strings, of others */
-	__u16 identity[PYTHON_IDENTITY]; /* words of a code object that tell it from others; the last repeats */
+	__u16 identity[PYTHON_IDENTITY]; /* words of a code object that tell it from others; the last repeats
+					  */
 	__u16 pad[3];
 };
 
 #define RUNTIME_FRAME_BYTES 128
+#define RUNTIME_WINDOW 1024 /* frames are next to each other: as many as this holds are read at once */
 #define RUNTIME_CODE_BYTES 256
 
 /*
@@ -69,7 +72,7 @@ struct runtime_file {
 #define SCRIPT_AT(word) ((__u32)((word) >> SCRIPT_AT_SHIFT))
 #define SCRIPT_POSITION_BITS 24
 #define SCRIPT_POSITION_NONE ((1u << SCRIPT_POSITION_BITS) - 1) /* not known, or not begun */
-#define SCRIPT_POSITION(word) ((__u32)(word) & SCRIPT_POSITION_NONE)
+#define SCRIPT_POSITION(word) ((__u32)(word)&SCRIPT_POSITION_NONE)
 #define SCRIPT_CHECK(word) ((word) >> SCRIPT_POSITION_BITS)
 
 /* Why a stack of a process with an interpreter has no script frames. */
@@ -84,7 +87,13 @@ enum script_reason {
 #define SCRIPT_FILE_BYTES 1024
 #define SCRIPT_LINES_BYTES 16384
 
-enum script_string { SCRIPT_UNREADABLE = 0, SCRIPT_ASCII = 1, SCRIPT_LATIN1 = 2, SCRIPT_UCS2 = 3, SCRIPT_UCS4 = 4 };
+enum script_string {
+	SCRIPT_UNREADABLE = 0,
+	SCRIPT_ASCII = 1,
+	SCRIPT_LATIN1 = 2,
+	SCRIPT_UCS2 = 3,
+	SCRIPT_UCS4 = 4
+};
 
 /* The names of a code object, read while a frame held a reference to it. */
 struct offcpu_ev_code {

@@ -9,6 +9,7 @@
 #include "procfs/session.h"
 #include "record/counters.h"
 #include "record/options.h"
+#include "record/runtimes.h"
 #include "record/session.h"
 #include "system/command.h"
 #include "system/container.h"
@@ -153,6 +154,7 @@ static int check_opts(const struct cli *c, void *opts)
 		[UNWIND_NONE] = RECORDER_UNWIND_AUTO };
 	const char *const *comms;
 	struct recargs *o = opts;
+	struct err e;
 	struct offcpu_opts *b = &o->rec.bpf;
 	bool some = o->pids.n || o->tids.n || o->comms.n || o->command;
 
@@ -191,6 +193,9 @@ static int check_opts(const struct cli *c, void *opts)
 	b->use_tids = o->rec.n_tids > 0;
 	b->use_comms = o->rec.n_comms > 0;
 	b->use_exec = o->command != NULL;
+	if (runtimes_check(o->rec.runtimes, &e) != 0)
+		return cli_usage(
+			c, "option '--runtimes': %s; it takes auto, none, or of these: python", e.msg);
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;
 	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;

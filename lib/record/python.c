@@ -205,8 +205,8 @@ static int64_t line_by_locations(int64_t line, const uint8_t *lines, size_t n, u
 	return 0;
 }
 
-uint32_t python_line(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
-	uint32_t position)
+uint32_t python_line(
+	uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut, uint32_t position)
 {
 	int64_t line = first_line;
 

@@ -23,7 +23,7 @@ bool python_layout(struct runtime_file *ret, uint64_t state_bytes);
  * VERSION, which are untrusted. CUT: the table has more. 0 = it has no line, or
  * the rest would be needed.
  */
-uint32_t python_line(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
-	uint32_t position);
+uint32_t python_line(
+	uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut, uint32_t position);
 
 #endif

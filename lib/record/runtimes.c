@@ -112,6 +112,15 @@ void runtimes_free(struct runtimes *r)
 	free(r);
 }
 
+int runtimes_check(const char *list, struct err *e)
+{
+	struct runtimes *r = NULL;
+	int rc = !list || strcmp(list, "none") == 0 ? 0 : runtimes_new(list, &r, e);
+
+	runtimes_free(r);
+	return rc;
+}
+
 uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i, struct runtime_file *ret)
 {
 	struct file *f;
@@ -227,7 +236,9 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 	if (at == UINT32_MAX || !added)
 		return;
 	f = &r->functions[r->n_functions++];
-	*f = (struct function){ .file = ev->runtime, .first_line = ev->first_line, .all_lines = ev->lines_all };
+	*f = (struct function){
+		.file = ev->runtime, .first_line = ev->first_line, .all_lines = ev->lines_all
+	};
 	f->name = to_utf8(ev->name_kind, ev->name, ev->name_bytes);
 	f->source = to_utf8(ev->file_kind, ev->file, ev->file_bytes);
 	keep_lines(r, f, ev->lines, ev->lines_bytes);
@@ -333,8 +344,7 @@ void runtimes_inlined(struct runtimes *r, const struct offcpu_ev_inlined *ev, si
 }
 
 /* The id of a frame in function AT (UINT32_MAX = unknown) at LINE; its record is written if it is new. */
-static uint32_t frame(
-	struct runtimes *r, uint32_t kind, uint32_t at, uint32_t line, struct cap_writer *w)
+static uint32_t frame(struct runtimes *r, uint32_t kind, uint32_t at, uint32_t line, struct cap_writer *w)
 {
 	const struct function *f = at != UINT32_MAX ? &r->functions[at] : NULL;
 	bool added;

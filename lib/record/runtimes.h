@@ -27,6 +27,9 @@ struct runtimes;
 int runtimes_new(const char *list, struct runtimes **ret, struct err *e);
 void runtimes_free(struct runtimes *r); /* NULL is fine */
 
+/* Is LIST one for runtimes_new(), or "none"? -EINVAL with the message if not. */
+int runtimes_check(const char *list, struct err *e);
+
 /*
  * A file with the interpreter I was mapped. Returns its number and fills in RET
  * for BPF; 0 if it is not wanted, or unknown, which is counted.
@@ -64,7 +67,8 @@ struct runtimes_stats {
 	uint64_t functions; /* whose names were read */
 	uint64_t frames; /* distinct script frames */
 	uint64_t unnamed; /* script frames of stacks whose names could not be read, or did not arrive */
-	uint64_t processes, refused_processes; /* images with a known runtime; with one of an unknown version */
+	uint64_t processes,
+		refused_processes; /* images with a known runtime; with one of an unknown version */
 	char summary[256]; /* "python 3.11, 12 processes; python 3.15 is not known"; "" = none was seen */
 };
 

@@ -39,7 +39,8 @@
 
 struct session_parts {
 	struct offcpu *bpf;
-	struct runtimes *runtimes; /* the interpreters that processes run; NULL = not wanted, or not possible */
+	struct runtimes
+		*runtimes; /* the interpreters that processes run; NULL = not wanted, or not possible */
 	struct unwinder *unwinder; /* NULL = user stacks by frame pointer, or none */
 	struct procevents *events; /* NULL = not permitted: BPF and /proc are used instead */
 	struct process_table *procs;
@@ -340,7 +341,8 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 		opts.scripts = false;
 		rc = offcpu_load(&opts, &p->bpf, &why);
 		if (!rc)
-			session_parts_degrade(p, "functions of interpreters' programs are not shown", &scripts);
+			session_parts_degrade(
+				p, "functions of interpreters' programs are not shown", &scripts);
 	}
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
 		session_parts_degrade(p, "user stacks by frame pointer", &why);

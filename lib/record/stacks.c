@@ -341,8 +341,8 @@ static void cut(const struct stack *s, uint32_t depth, uint32_t *natives, uint32
 }
 
 /* Write the script frames of S and refer to them in OUT. */
-static void emit_scripts(struct stack_table *t, const struct stack *s, uint32_t n, struct cap_stack *out,
-	struct cap_writer *w)
+static void emit_scripts(
+	struct stack_table *t, const struct stack *s, uint32_t n, struct cap_stack *out, struct cap_writer *w)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t *words = script_of(s, i);

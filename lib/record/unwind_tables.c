@@ -663,8 +663,7 @@ void tableset_map(
 	table_room_map(&t->room, unwind_files_get(&t->files, file), start, offset, ret);
 }
 
-uint32_t tableset_runtime(
-	const struct tableset *t, uint32_t file, const struct unwind_map *m, uint64_t *bias)
+uint32_t tableset_runtime(const struct tableset *t, uint32_t file, const struct unwind_map *m, uint64_t *bias)
 {
 	const struct tabfile *f = unwind_files_get(&t->files, file);
 

@@ -99,7 +99,8 @@ static bool dynsyms_find(const struct dynsyms *d, const char *name, struct elfco
 	return false;
 }
 
-/* The part of FUNCTION that the compiler put elsewhere, if .symtab names it: a call from there returns there. */
+/* The part of FUNCTION that the compiler put elsewhere, if .symtab names it: a call from there returns there.
+ */
 static void find_cold(const struct elffile *f, const char *name, uint64_t cold[2])
 {
 	struct elfcode code = { 0 };
@@ -188,8 +189,8 @@ static bool find_python(const struct elffile *f, const struct dynsyms *d, struct
 		!eval.size || eval.value > UINT64_MAX - eval.size)
 		return false;
 	ret->kind = RUNTIME_PYTHON;
-	ret->version = dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version)
-								 : searched_version(f);
+	ret->version =
+		dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version) : searched_version(f);
 	ret->state = state.value;
 	ret->state_bytes = state.size;
 	ret->eval[0] = eval.value;

@@ -530,6 +530,10 @@ static void test_references(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\0\0\0\0\0\1\1\0\0\0\0", 11));
 	REFUSED("a string id out of order", CAPTURE_RECORD_STRING, "id out of order",
 		buf_put(&f_, "\1\1a\0", 4));
+	REFUSED("a script frame id out of order", CAPTURE_RECORD_SCRIPT, "id out of order",
+		cap_record_put_script(&f_, &(struct cap_script){ 1, "python", "f", "f.py", 1, 1 }));
+	REFUSED("a stack with an unknown script frame", CAPTURE_RECORD_STACK,
+		"script frame that is not there", buf_put(&f_, "\2\2\1\0\0\0\2\5\1\0\1\0\0", 13));
 	REFUSED("an empty kernel symbol", CAPTURE_RECORD_KSYM, "malformed",
 		cap_record_put_ksym(&f_, &(struct cap_ksym){ 5, 5, "", "" }));
 }
@@ -559,6 +563,17 @@ static void test_malformed(struct tap *t, const struct edge *edge)
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1\0", 14));
 	REFUSED("fewer exact frames than their number says", CAPTURE_RECORD_STACK, "malformed",
 		buf_put(&f_, "\2\2\1\0\0\0\4\1\1\1\1\2\1", 13));
+	REFUSED("more script frames than bytes", CAPTURE_RECORD_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\5\1\0", 10), buf_uleb(&f_, UINT32_MAX));
+	REFUSED("a script frame after the last native frame", CAPTURE_RECORD_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\5\1\0\1\2\0", 13));
+	REFUSED("a script frame with a huge place", CAPTURE_RECORD_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\5\1\0\2\1\0", 13), buf_uleb(&f_, UINT32_MAX),
+		buf_put(&f_, "\0", 1));
+	REFUSED("a script frame in a stack without frames", CAPTURE_RECORD_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\0\0\1\0\0", 11));
+	REFUSED("a truncated script frame", CAPTURE_RECORD_STACK, "malformed",
+		buf_put(&f_, "\2\2\1\0\0\0\2\5\1\0\1\0\200", 13));
 	REFUSED("a string longer than its record", CAPTURE_RECORD_OPTION, "malformed",
 		buf_put(&f_, "\5name", 5));
 	REFUSED("a string of huge length", CAPTURE_RECORD_OPTION, "malformed", buf_uleb(&f_, UINT64_MAX));
@@ -672,15 +687,22 @@ static void test_future(struct tap *t, const struct edge *edge)
 static void test_past(struct tap *t, const struct edge *edge)
 {
 	struct made m = { { 0 }, 0 };
-	struct buf p = { 0 }, f = { 0 };
+	struct buf p = { 0 }, f = { 0 }, s = { 0 }, scripts = { 0 };
 	struct cap_reader *c;
 
 	buf_put(&f, "\0\2\1\0\0\0\2\5\1", 9);
 	record(&p, &f);
 	buf_put(&f, "\1\2\1\0\0\0\2\5\1\0", 10);
 	record(&p, &f);
-	buf_put(&f, "\2\2\1\0\0\0\2\5\1\1\1more", 15);
+	buf_put(&f, "\2\2\1\0\0\0\2\5\1\1\1", 11);
 	record(&p, &f);
+	buf_put(&f, "\3\2\1\0\0\0\2\5\1\0\2\0\1\1\0more", 19);
+	record(&p, &f);
+	cap_record_put_script(&s, &(struct cap_script){ 0, "python", "f", "f.py", 3, 2 });
+	record(&scripts, &s);
+	cap_record_put_script(&s, &(struct cap_script){ 1, "python", "", "", 0, 0 });
+	record(&scripts, &s);
+	add(&m, CAPTURE_RECORD_SCRIPT, &scripts);
 	add(&m, CAPTURE_RECORD_STACK, &p);
 	buf_reset(&p);
 	cap_record_put_counter(&f, &(struct cap_counter){ "procfs.looks_left_out", 5 });
@@ -688,16 +710,29 @@ static void test_past(struct tap *t, const struct edge *edge)
 	add(&m, CAPTURE_RECORD_COUNTER, &p);
 	add_trailer(&m);
 	c = read_made(&m, edge);
-	tap_ok(t, c && c->complete && c->n_stacks == 3, "stacks of three format versions are read");
+	tap_ok(t, c && c->complete && c->n_stacks == 4, "stacks of four format versions are read");
 	tap_ok(t, c && !c->stacks[0].n_exact && c->stacks[0].len == 2 && c->stacks[0].frames[1] == 6,
 		"a stack that ends after its frames has no exact frames");
 	tap_ok(t, c && !c->stacks[1].n_exact, "a stack with 0 exact frames has none");
 	tap_ok(t, c && c->stacks[2].n_exact == 1 && c->stacks[2].exact[0] == 1,
-		"fields after the exact frames of a stack are ignored");
+		"a stack of version 1.1 has exact frames, and no script frames");
+	tap_ok(t,
+		c && !c->stacks[2].n_scripts && c->stacks[3].n_scripts == 2 && !c->stacks[3].n_exact &&
+			c->stacks[3].scripts[0].at == 0 && c->stacks[3].scripts[0].frame == 1 &&
+			c->stacks[3].scripts[1].at == 1 && c->stacks[3].scripts[1].frame == 0,
+		"a stack has its script frames, each with the native frame that it follows; what follows is "
+		"ignored");
+	tap_ok(t,
+		c && c->n_scripts == 2 && same(c->scripts[0].function, "f") &&
+			same(c->scripts[0].file, "f.py") && c->scripts[0].line == 3 &&
+			c->scripts[0].first_line == 2 && same(c->scripts[1].runtime, "python"),
+		"script frames have their fields");
 	tap_ok(t, c && cap_reader_counter(c, "procfs.samples_skipped") == 5,
 		"a counter of an earlier build is found under its present name");
 	cap_reader_free(c);
 	buf_free(&m.b);
+	buf_free(&s);
+	buf_free(&scripts);
 	buf_free(&p);
 	buf_free(&f);
 }
@@ -822,7 +857,7 @@ static void test_header(struct tap *t, const struct whole *w)
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
 		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
-			strstr(e.msg, "format 2.2") && strstr(e.hint, "newer"),
+			strstr(e.msg, "format 2.3") && strstr(e.hint, "newer"),
 		"refused: a newer major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);

@@ -90,6 +90,11 @@ my %fields = (
 			my ($n, $at, @e) = (uleb32(), 0);
 			push @e, $at += uleb32() for 1 .. $n;
 			return join ',', @e;
+		}, scripts => sub {
+			return '' if $pos == $end;	# a file before version 1.3, or a stack that has none
+			my ($n, $at, @s) = (uleb32(), 0);
+			push @s, ($at += uleb32()) . ':' . uleb32() for 1 .. $n;
+			return join ',', @s;
 		}],
 	10 => ['sample', proc => \&uleb32, tid => \&uleb32, kstack => \&uleb32, ustack => \&uleb32,
 		state => \&uleb32, flags => \&uleb32, total_ns => \&uleb, count => \&uleb, max_ns => \&uleb,
@@ -105,6 +110,8 @@ my %fields = (
 			return join ';', map { join '|', ref_str(), ref_str(), ref_str(), uleb32(), uleb32() } 1 .. uleb32();
 		}],
 	16 => ['string', id => \&uleb32, text => sub { push @strings, str(); return $strings[-1] }],
+	17 => ['script', id => \&uleb32, runtime => \&str, function => \&str, file => \&str, line => \&uleb32,
+		first_line => \&uleb32],
 );
 
 open my $in, '<:raw', $ARGV[0] or die "decode.pl: $ARGV[0]: $!\n";

@@ -1,0 +1,143 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The functions of Python programs are in the stacks, where CPython itself says they are.
+# PYTHONS="python3.12 ..." tries other interpreters than Debian's.
+# shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+export BIN OBJ TMP
+
+as_json() { # CAP
+	"$BIN/symbolize" -q --format=json "$1" >"$TMP/json" 2>"$TMP/json.err"
+}
+
+# --- what CPython says of threads that block in twenty ways ---
+
+poked() {
+	[ -s "$TMP/poked" ]
+}
+
+for python in ${PYTHONS-/usr/bin/python3}; do
+	mkfifo "$TMP/go"
+	rm -f "$TMP/oracle" "$TMP/poked"
+	"$python" "$DATA/python/ways.py" "$TMP/oracle" <"$TMP/go" >"$TMP/poked" 2>"$TMP/ways.err" &
+	ways=$!
+	at_exit_kill "$ways"
+	exec 7>"$TMP/go"
+	rm "$TMP/go"
+	until_true test -e "$TMP/oracle"
+	rec_start "$TMP/ways.cap" --depth 512 -p "$ways"
+	echo >&7
+	until_true poked
+	rec_stop
+	exec 7>&-
+	wait "$ways"
+	is "$rc" 0 "$python: threads that block in many ways are recorded"
+	like "$(cat "$TMP/rec.err")" "runtimes: python 3\\.[0-9]*, 1 process" "$python: the summary says what was recognised"
+	as_json "$TMP/ways.cap"
+	grep -v '^$' "$TMP/oracle" | grep -A1 -x '[0-9]*' | grep -v -x -e '[0-9]*' -e -- | sed '
+		s/$/ same/; s/^too_many_lines same/too_many_lines same but for 1 lines/' >"$TMP/want"
+	ok "$python: CPython reported twenty threads or more" test "$(wc -l <"$TMP/want")" -ge 20
+	for when in before during; do
+		python3 "$DATA/python/compare.py" "$TMP/oracle" "$TMP/json" $when >"$TMP/got" 2>"$TMP/got.err"
+		same "$TMP/got" "$TMP/want" "$python: waits that began $when the recording: the functions, files and lines are CPython's, each behind its native frame"
+	done
+done
+
+"$BIN/symbolize" -q "$TMP/ways.cap" >"$TMP/text" 2>/dev/null
+like "$(grep 'py::Pipe.wait' "$TMP/text")" '^	               0 py::Pipe\.wait:/.*/t/data/python/ways\.py \(\[python\]\)$' "text: a function and its file, as CPython names them for perf"
+like "$(grep 'py::größe' "$TMP/text")" '^	               0 py::größe:a dir/größe: 1\.py \(\[python\]\)$' "text: names that are not ASCII, and files with spaces and colons"
+"$BIN/symbolize" -q --lines "$TMP/ways.cap" >"$TMP/lines" 2>/dev/null
+like "$(grep -A1 'py::größe' "$TMP/lines")" '^  a\\x20dir/größe:\\x201\.py:4$' "text: --lines prints the line"
+"$BIN/fold" "$TMP/text" >"$TMP/folded" 2>/dev/null
+like "$(grep 'py::sort:' "$TMP/folded")" ';py::sort:[^;]*ways\.py;_PyEval_EvalFrameDefault;.*builtin_sorted.*;py::sort\.<locals>\.key:[^;]*;py::Pipe\.wait:' "fold: Python and native frames alternate in the order of the calls"
+like "$("$BIN/capinfo" "$TMP/ways.cap")" '^scripts     python: [1-9][0-9]* frames in [1-9][0-9]* waits, 0 of them not readable$' "capinfo counts script frames by runtime"
+like "$("$BIN/capinfo" "$TMP/ways.cap")" 'runtimes=python 3' "capinfo says which runtimes were recognised"
+
+# --- functions that come and go ---
+
+run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- /usr/bin/python3 "$DATA/python/churn.py" 1
+is "$rc" 0 "functions that are made and freed at a high rate are recorded"
+made=$(cat "$out")
+as_json "$TMP/churn.cap"
+python3 "$DATA/python/truth.py" "$TMP/json" >"$TMP/truth" 2>"$TMP/wrong"
+like "$(cat "$TMP/truth")" '^right [1-9][0-9]* wrong 0 ' "of $made functions, none has the name, file or line of another one: $(cat "$TMP/truth")"
+ok "many of them were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 200
+
+# --- processes that begin, exec and end ---
+
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/exec.cap" -- /usr/bin/python3 -c '
+import os, time
+def before():
+    time.sleep(0.3)
+before()
+os.execvp("sleep", ["sleep", "0.2"])'
+is "$rc" 0 "a program that calls exec is recorded"
+is "$(waits "$TMP/exec.cap" 'for (@{$w->{user_stack}}) { $h{($w->{comm} =~ /sleep/ ? "sleep" : "python") . " " . ($_->{function} // "-")} = 1 if $_->{runtime} && ($_->{function} // "-") eq "before" || $_->{runtime} && $w->{comm} =~ /sleep/ }')" \
+	"python before 1" "after exec, the new program has no functions of the old one"
+
+# --- options ---
+
+run timeout -k 5 60 "$BIN/offcpu-record" -v --force --runtimes none -o "$TMP/none.cap" -- /usr/bin/python3 -c 'import time; time.sleep(0.1)'
+is "$rc $(waits "$TMP/none.cap" '$n += grep { $_->{runtime} } @{$w->{user_stack}}')" "0 0" "--runtimes none: native frames only"
+run "$BIN/offcpu-record" --force --runtimes python,klingon -o "$TMP/no.cap" -- true
+is "$rc" 64 "--runtimes: an unknown name is refused"
+like "$(cat "$err")" "unknown runtime 'klingon'" "--runtimes: the message says which"
+
+# --- programs that lie ---
+
+fakes=
+lie() { # PROGRAM HOW: starts it; $TMP/pids has its PID and HOW
+	mkfifo "$TMP/lie.$2"
+	"$1" "$2" <"$TMP/lie.$2" >"$TMP/said.$2" 7>&- 8>&- &
+	at_exit_kill $!
+	fakes="$fakes -p $!"
+	echo "$! $2" >>"$TMP/pids"
+}
+build() { # VERSION OUT
+	"${CC:-cc}" -O1 -rdynamic -pthread -fcf-protection=none -DVERSION="$1" -o "$2" "$DATA/python/fake.c"
+}
+ok "a program that claims to be CPython 3.11 is built" build 0x030b02f0UL "$TMP/fake"
+ok "and one of a version that does not exist" build 0x036302f0UL "$TMP/future"
+# none of them waits before its standard input is opened
+for how in none cycle calls wild kernel odd code thread huge width control; do
+	lie "$TMP/fake" "$how"
+done
+lie "$TMP/future" future
+for how in none cycle calls wild kernel odd code thread huge width control future; do
+	sleep 60 >"$TMP/lie.$how" &
+	at_exit_kill $!
+	until_true test -s "$TMP/said.$how"
+done
+# shellcheck disable=SC2086 # a list
+rec "$TMP/lie.cap" -d 0.3 $fakes
+is "$rc" 0 "programs that lie about their frames are recorded"
+waits "$TMP/lie.cap" 'push @o, join " ", $w->{pid}, (grep { ($_->{symbol} // "") =~ /^_PyEval_EvalFrameDefault/ } @{$w->{user_stack}}) ? "native" : "-",
+	map { $_->{function} // "?" } grep { $_->{runtime} } @{$w->{user_stack}}' >"$TMP/seen"
+seen() { # HOW: its functions
+	perl -e 'my ($how, $pids, $seen) = @ARGV; my $pid;
+		open my $f, "<", $pids; while (<$f>) { my ($p, $h) = split; $pid = $p if $h eq $how }
+		open $f, "<", $seen; while (<$f>) { chomp; print substr($_, length($pid) + 1), "\n" if /^$pid / }' \
+		"$1" "$TMP/pids" "$TMP/seen"
+}
+is "$(seen none)" "native forged0 forged1 forged2 forged3" "a forged CPython that is consistent has its frames"
+is "$(seen cycle | wc -w)" 126 "a cycle of frames ends at the depth limit of 127, two of which are native"
+is "$(seen calls)" "native" "more groups of frames than native frames: none is shown"
+ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.mismatch)" -ge 1
+for how in wild kernel odd code; do
+	is "$(seen $how)" "native" "a pointer that leads nowhere ($how): no frame is shown"
+done
+ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_memory)" -ge 4
+is "$(seen thread)" "native" "the state of another thread is not used"
+ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_thread)" -ge 1
+is "$(seen huge)" "native ? forged1 forged2 forged3" "a name of 2^62 bytes is not readable"
+is "$(seen width)" "native ? ? ? forged3" "strings of an unknown form are not readable"
+ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.unnamed)" -ge 4
+"$BIN/symbolize" -q "$TMP/lie.cap" >"$TMP/text" 2>/dev/null
+like "$(grep 'not readable' "$TMP/text")" '^	               0 \[python: not readable\] \(\[python\]\)$' "and is printed as such"
+like "$(grep 'py::.x0a' "$TMP/text")" '^	               0 py::\\x0a;\(\\x09' "control characters in a name are escaped"
+is "$(seen future)" "native" "an unknown version: no frames are guessed"
+is "$(counter "$TMP/lie.cap" scripts.refused)" 1 "and that is counted"
+like "$("$BIN/capinfo" "$TMP/lie.cap")" 'python 3\.99 \(version not known, its functions are not shown\), 1 process' "and the capture says so"
+tap_done

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Interpreters are recognised by their symbols: readelf and the interpreter
+ * itself say the same; files that are none are not taken for one; damaged files
+ * are read without harm.
+ */
+#include "unwind/interpreter.h"
+#include "base/base.h"
+#include "base/tap.h"
+#include "runtime_abi.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct unwindtab_interpreter find(const char *path)
+{
+	struct unwindtab_interpreter i = { .kind = 99 };
+	struct elffile *f = NULL;
+
+	if (elffile_open(AT_FDCWD, path, false, &f, NULL) == 0)
+		i = interpreter_find(f);
+	elffile_close(f);
+	return i;
+}
+
+static uint64_t run(const char *command, uint64_t *second)
+{
+	FILE *f = popen(command, "r");
+	uint64_t a = 0, b = 0;
+
+	if (f && fscanf(f, "%" SCNx64 " %" SCNi64, &a, (int64_t *)&b) < 1)
+		a = 0;
+	if (f)
+		pclose(f);
+	if (second)
+		*second = b;
+	return a;
+}
+
+static uint64_t symbol(const char *path, const char *name, uint64_t *size)
+{
+	char command[PATH_MAX + 200];
+
+	snprintf(command, sizeof(command),
+		"readelf -W --dyn-syms %s | awk '$8 == \"%s\" { print $2, $3; exit }'", path, name);
+	return run(command, size);
+}
+
+static void test_python(struct tap *t, const char *python)
+{
+	char path[PATH_MAX + 1], command[PATH_MAX + 200], own[PATH_MAX + 1];
+	struct unwindtab_interpreter i;
+	uint64_t size, state_size;
+	FILE *f;
+
+	/* the file that maps the evaluation function: the executable or libpython */
+	snprintf(command, sizeof(command),
+		"%s -I -c \"import sys, os; m = {l.split()[-1] for l in open('/proc/self/maps') if "
+		"'libpython3.' in l};"
+		"print(*m or [os.path.realpath(sys.executable)])\"",
+		python);
+	f = popen(command, "r");
+	if (!f || fscanf(f, "%4096s", own) != 1 || !realpath(own, path))
+		path[0] = 0;
+	if (f)
+		pclose(f);
+	i = find(path);
+	tap_ok(t, i.kind == RUNTIME_PYTHON, "%s is recognised: %s", python, path);
+	snprintf(command, sizeof(command), "%s -I -c 'import sys; print(\"%%x\" %% sys.hexversion)'", python);
+	tap_ok(t, (i.version | 0xff) == (run(command, NULL) | 0xff) && i.version,
+		"%s: its version is its own", python);
+	tap_ok(t,
+		i.eval[0] == symbol(path, "_PyEval_EvalFrameDefault", &size) &&
+			i.eval[1] - i.eval[0] == size && size,
+		"%s: the evaluation function is where readelf sees it", python);
+	tap_ok(t,
+		i.state == symbol(path, "_PyRuntime", &state_size) && i.state && i.state_bytes == state_size,
+		"%s: so is the runtime's state", python);
+}
+
+static void test_damage(struct tap *t, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t len = lseek(fd, 0, SEEK_END);
+	uint8_t *bytes = malloc((size_t)len);
+	unsigned int seed = 1, found = 0, tried = 0;
+
+	if (!bytes || pread(fd, bytes, (size_t)len, 0) != len)
+		abort();
+	close(fd);
+	for (int round = 0; round < 1500; round++) {
+		size_t at[8];
+		uint8_t old[8];
+		struct elffile *f = NULL;
+
+		for (size_t k = 0; k < 8; k++) {
+			seed = seed * 1664525 + 1013904223;
+			/* behind the headers: the hash table, the symbols and their names */
+			at[k] = 1000 + (seed >> 8) % (round % 2 ? 200000 : 3000);
+			old[k] = bytes[at[k]];
+			bytes[at[k]] = (uint8_t)(seed >> 20);
+		}
+		if (elffile_image(bytes, (size_t)len, &f, NULL) == 0) {
+			tried++;
+			found += interpreter_find(f).kind == RUNTIME_PYTHON;
+		}
+		elffile_close(f);
+		for (size_t k = 8; k-- > 0;)
+			bytes[at[k]] = old[k];
+	}
+	tap_ok(t, tried > 500 && found, "damaged files are read without harm (%u, %u of them recognised)",
+		tried, found);
+	free(bytes);
+}
+
+int main(void)
+{
+	const char *more = getenv("PYTHONS");
+	char *list = strdup(more ? more : "/usr/bin/python3"), *save = NULL, python[PATH_MAX];
+	struct tap t = { 0 };
+
+	for (char *p = strtok_r(list, " ", &save); p; p = strtok_r(NULL, " ", &save))
+		test_python(&t, p);
+	free(list);
+	tap_ok(&t, find("/bin/sh").kind == RUNTIME_NONE, "a shell is no interpreter that is known");
+	tap_ok(&t, find("/usr/bin/perl").kind != RUNTIME_PYTHON, "perl is not taken for python");
+	tap_ok(&t, find("/proc/self/exe").kind == RUNTIME_NONE, "a program with other symbols is none");
+	if (!realpath("/usr/bin/python3", python))
+		python[0] = 0;
+	test_damage(&t, python);
+	return tap_done(&t);
+}
