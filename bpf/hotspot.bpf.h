@@ -22,6 +22,7 @@ struct {
 	__type(value, struct hotspot_file);
 } hotspots SEC(".maps");
 
+#define JAVA_STEPS 16 /* frames at once */
 #define HOTSPOT_HOPS 48 /* in the map of segments: each is up to 254 segments of 128 bytes */
 #define HOTSPOT_FREE 0xff /* in that map: no block */
 #define HOTSPOT_CALLS 16 /* of a stub */
@@ -694,8 +695,6 @@ struct other_java {
 	struct scratch *s;
 	struct java_events *ev;
 	struct task_struct *task;
-	bool failed;
-	int more;
 };
 
 static long other_java_step(__u32 i, struct other_java *o)
@@ -705,22 +704,26 @@ static long other_java_step(__u32 i, struct other_java *o)
 
 static long other_java_scope(__u32 i, struct other_java *o)
 {
-	o->more = java_scope(o->task, o->s, o->ev);
-	return o->more != JAVA_MORE;
+	int more = java_scope(o->task, o->s, o->ev);
+
+	o->s->hotspot.more = more;
+	return more != JAVA_MORE;
 }
 
 static long other_java_name(__u32 i, struct other_java *o)
 {
+	struct hotspot_walk *h = &o->s->hotspot;
+
 	if (i >= o->s->ev.scripts)
 		return 1;
-	o->more = java_begin_name(o->task, o->s, o->ev, i);
-	if (o->more == JAVA_MORE) {
+	h->more = java_begin_name(o->task, o->s, o->ev, i);
+	if (h->more == JAVA_MORE) {
 		bpf_loop(HOTSPOT_INLINED_MAX, other_java_scope, o, 0);
-		if (o->more != JAVA_LOST && !send_inlined(o->ev))
-			o->more = JAVA_LOST;
+		if (h->more != JAVA_LOST && !send_inlined(o->ev))
+			h->more = JAVA_LOST;
 	}
-	if (o->more == JAVA_LOST)
-		o->failed = true;
+	if (h->more == JAVA_LOST)
+		h->lost = 1;
 	return 0;
 }
 
@@ -732,6 +735,15 @@ static __always_inline void java_begin(struct scratch *s)
 	s->hotspot.method = 0;
 }
 
+/* Many steps: loops in loops, so that the verifier follows few iterations. */
+__noinline int java_own_steps(void)
+{
+	for (int i = 0; i < JAVA_STEPS; i++)
+		if (!java_own_step())
+			return 0;
+	return 1;
+}
+
 __noinline int find_own_java(void)
 {
 	struct scratch *s = my_scratch();
@@ -739,24 +751,40 @@ __noinline int find_own_java(void)
 	if (!scripts || !s)
 		return 0;
 	java_begin(s);
-	for (int i = 0; i < OFFCPU_DEPTH_MAX; i++)
-		if (!java_own_step())
+	for (int i = 0; i < OFFCPU_DEPTH_MAX / JAVA_STEPS; i++)
+		if (!java_own_steps())
 			break;
 	return 0;
+}
+
+/* The names of frames from FIRST on. False if there are no more. */
+__noinline int java_own_names(__u32 first)
+{
+	struct scratch *s = my_scratch();
+
+	if (!scripts || !s)
+		return false;
+	for (__u32 i = 0; i < JAVA_STEPS; i++) {
+		if (first + i >= s->ev.scripts)
+			return false;
+		if (!java_own_name(first + i))
+			s->hotspot.lost = 1;
+	}
+	return true;
 }
 
 __noinline int name_own_java(void)
 {
 	struct scratch *s = my_scratch();
-	int all = true;
 
 	if (!scripts || !s)
 		return true;
-	for (__u32 i = 0; i < OFFCPU_SCRIPTS_MAX && i < s->ev.scripts; i++)
-		if (!java_own_name(i))
-			all = false;
-	s->count.script_ring += !all;
-	return all;
+	s->hotspot.lost = 0;
+	for (__u32 i = 0; i < OFFCPU_SCRIPTS_MAX; i += JAVA_STEPS)
+		if (!java_own_names(i))
+			break;
+	s->count.script_ring += s->hotspot.lost;
+	return !s->hotspot.lost;
 }
 
 /* The frames of Java among those of the walk. OTHER is not running; NULL: current. */
@@ -785,9 +813,10 @@ static __always_inline bool name_java(struct task_struct *other, struct scratch 
 		o.ev = bpf_map_lookup_elem(&iter_java_scratch, &zero);
 		if (!o.ev)
 			return false;
+		s->hotspot.lost = 0;
 		bpf_loop(OFFCPU_SCRIPTS_MAX, other_java_name, &o, 0);
-		s->count.script_ring += o.failed;
-		return !o.failed;
+		s->count.script_ring += s->hotspot.lost;
+		return !s->hotspot.lost;
 	}
 #endif
 	return name_own_java();

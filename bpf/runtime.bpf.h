@@ -80,6 +80,7 @@ struct hotspot_walk {
 	__u64 scopes, metadata;
 	__u64 lo, n, hash; /* of a search, of a hash that is being computed */
 	__u32 at, left;
+	__u32 more, lost; /* of the iterator: enum java_more; names could not be sent */
 	__u64 method; /* that was checked last */
 	__u64 check;
 	__u64 lines, name, holder_name, file; /* of it: addresses of line table and symbols */
