@@ -128,6 +128,20 @@ static __always_inline __u64 python_thread(
 	return state;
 }
 
+/*
+ * Does the process have other interpreters than the main one? Their threads
+ * have states of their own. As long as the native stack is whole, the number of
+ * its calls proves that the frames are those of the right state; a stack that
+ * was cut proves less.
+ */
+static __always_inline bool python_alone(struct task_struct *task, const struct runtime_file *f, __u64 bias)
+{
+	__u64 newest[2] = { 0, 0 };
+
+	return !script_read(task, newest, sizeof(newest), bias + f->state + f->state_interpreters) &&
+	       newest[0] && newest[0] == newest[1];
+}
+
 /* Find the innermost frame. False if there is none. */
 static __always_inline bool python_begin(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
@@ -493,7 +507,9 @@ __noinline int find_own_scripts(void)
 	f = runtime_of(&s->walk);
 	if (!f || !python_calls(false))
 		return 0;
-	if (python_begin(NULL, &s->script, f, s->walk.runtime_bias))
+	if (s->walk.verdict != VERDICT_COMPLETE && !python_alone(NULL, f, s->walk.runtime_bias))
+		s->script.reason = SCRIPT_MISMATCH;
+	else if (python_begin(NULL, &s->script, f, s->walk.runtime_bias))
 		for (int i = 0; i < 2 * OFFCPU_SCRIPTS_MAX; i++)
 			if (!script_step())
 				break;
@@ -526,7 +542,9 @@ static __always_inline void find_other_scripts(struct task_struct *task, struct 
 
 	if (!f || !python_calls(true))
 		return;
-	if (python_begin(task, &s->script, f, s->walk.runtime_bias))
+	if (s->walk.verdict != VERDICT_COMPLETE && !python_alone(task, f, s->walk.runtime_bias))
+		s->script.reason = SCRIPT_MISMATCH;
+	else if (python_begin(task, &s->script, f, s->walk.runtime_bias))
 		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_script_step, &o, 0);
 	python_end(s);
 }

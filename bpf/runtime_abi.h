@@ -48,7 +48,8 @@ struct runtime_file {
 	__u16 string_data, string_wide_data; /* of ASCII strings, of others */
 	__u16 identity[PYTHON_IDENTITY]; /* words of a code object that tell it from others; the last repeats
 					  */
-	__u16 pad[3];
+	__u16 state_interpreters; /* the newest one, followed by the main one */
+	__u16 pad[2];
 };
 
 #define RUNTIME_FRAME_BYTES 128

@@ -462,6 +462,7 @@ static const struct spare {
 } spares[] = {
 	{ "task_struct", "on_cpu", "stacks of waits that began before the recording" },
 	{ "sched_entity", "prev_sum_exec_runtime", "the end of a wait that the kernel does not show" },
+	{ "thread_struct", "fsbase", "functions of interpreters' programs" },
 };
 
 static bool is_spare(const char *of, const char *member)
@@ -945,7 +946,7 @@ static int load_programs_and_maps(struct offcpu *o, struct err *e)
 	return o->rb ? 0 : offprogs_refused("map the ring buffer", -errno, e);
 }
 
-int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+static int load_once(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
 {
 	struct offcpu *o = calloc(1, sizeof(*o));
 	int rc;
@@ -965,6 +966,23 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 	}
 	*ret = o;
 	return 0;
+}
+
+int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e)
+{
+	struct offcpu_opts without = *opts;
+	struct err why = { 0 };
+	int rc = load_once(opts, ret, &why);
+
+	/* the part that finds script frames may be too much for a verifier */
+	without.scripts = false;
+	if (rc && rc != -EPERM && opts->scripts && load_once(&without, ret, NULL) == 0) {
+		add_limit(&(*ret)->progs, "functions of interpreters' programs", &why);
+		return 0;
+	}
+	if (rc && e)
+		*e = why;
+	return rc;
 }
 
 void offcpu_close(struct offcpu *o)

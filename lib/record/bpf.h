@@ -133,7 +133,8 @@ struct offcpu_sink {
 /*
  * Open, size and load the programs for OPTS; nothing runs yet. The error
  * message names the step, the missing capability or kernel feature, and the
- * remedy. On success release *RET with offcpu_close().
+ * remedy. Without script frames if the kernel refuses these, which is a limit
+ * (offcpu_limits()). On success release *RET with offcpu_close().
  */
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e);
 

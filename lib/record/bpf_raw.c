@@ -69,7 +69,7 @@ static int check_shape(const struct rawprogs *p, const struct offcpu_opts *opts,
 static void set_limits(struct rawprogs *p)
 {
 	add_limit(p, "waits that began before the recording have no stacks");
-	add_limit(p, "functions of interpreters' programs are not shown");
+	add_limit(p, "functions of interpreters' programs are not known");
 	if (!has(p, TASK_LAYOUT_THREAD_PID))
 		add_limit(p, "ids of other PID namespaces are not known");
 	if (!has(p, TASK_LAYOUT_START_STACK))

@@ -25,6 +25,8 @@ static const struct python_version {
 	{ 8, 1464,
 		{ .flags = PYTHON_FRAME_OBJECT | PYTHON_POSITION_BYTES,
 			.state_key = 1392, /* gilstate.autoTSSkey */
+			.state_interpreters = 32,
+			/* interpreters.head, .main */ /* gilstate.autoTSSkey */
 			.thread_id = 176,
 			.thread_frame = 24, /* frame */
 			.frame_bytes = 112,
@@ -35,6 +37,7 @@ static const struct python_version {
 	{ 9, 656,
 		{ .flags = PYTHON_FRAME_OBJECT | PYTHON_POSITION_BYTES,
 			.state_key = 584,
+			.state_interpreters = 32,
 			.thread_id = 176,
 			.thread_frame = 24,
 			.frame_bytes = 112,
@@ -45,6 +48,7 @@ static const struct python_version {
 	{ 10, 672,
 		{ .flags = PYTHON_FRAME_OBJECT,
 			.state_key = 584,
+			.state_interpreters = 32,
 			.thread_id = 176,
 			.thread_frame = 24,
 			.frame_bytes = 104,
@@ -55,6 +59,7 @@ static const struct python_version {
 	{ 11, 0,
 		{ .flags = PYTHON_CFRAME | PYTHON_ENTRY_FLAG,
 			.state_key = 592, /* gilstate.autoTSSkey */
+			.state_interpreters = 40,
 			.thread_id = 152,
 			.thread_frame = 56, /* cframe */
 			.cframe_frame = 8, /* current_frame */
@@ -76,6 +81,7 @@ static const struct python_version {
 	{ 12, 0,
 		{ .flags = PYTHON_CFRAME | PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 1544, /* autoTSSkey */
+			.state_interpreters = 40,
 			.thread_id = 136,
 			.thread_frame = 56, /* cframe */
 			.cframe_frame = 0,
@@ -98,6 +104,7 @@ static const struct python_version {
 	{ 13, 0,
 		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 2160, /* autoTSSkey */
+			.state_interpreters = 632,
 			.thread_id = 152,
 			.thread_frame = 72, /* current_frame */
 			.frame_bytes = 72,

@@ -335,15 +335,6 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 		opts.scripts = p->runtimes != NULL;
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
-	if (rc && rc != -EPERM && opts.scripts) {
-		struct err scripts = why;
-
-		opts.scripts = false;
-		rc = offcpu_load(&opts, &p->bpf, &why);
-		if (!rc)
-			session_parts_degrade(
-				p, "functions of interpreters' programs are not shown", &scripts);
-	}
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
 		session_parts_degrade(p, "user stacks by frame pointer", &why);
 		opts.tables = NULL;

@@ -58,12 +58,15 @@ like "$("$BIN/capinfo" "$TMP/ways.cap")" 'runtimes=python 3' "capinfo says which
 # --- functions that come and go ---
 
 run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- /usr/bin/python3 "$DATA/python/churn.py" 1
-is "$rc" 0 "functions that are made and freed at a high rate are recorded"
+# on a busy machine the ring buffer may be full, which is counted
+ok "functions that are made and freed at a high rate are recorded" test "$rc" -le 1
 made=$(cat "$out")
 as_json "$TMP/churn.cap"
 python3 "$DATA/python/truth.py" "$TMP/json" >"$TMP/truth" 2>"$TMP/wrong"
 like "$(cat "$TMP/truth")" '^right [1-9][0-9]* wrong 0 ' "of $made functions, none has the name, file or line of another one: $(cat "$TMP/truth")"
-ok "many of them were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 200
+ok "functions that differ in nothing but their names, at the same addresses, are not taken for each other" \
+	test "$(sed 's/.*names \([0-9]*\) .*/\1/' "$TMP/truth")" -ge 200
+ok "many others were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 200
 
 # --- processes that begin, exec and end ---
 

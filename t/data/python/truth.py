@@ -5,6 +5,7 @@ import json, re, sys
 
 right = wrong = unnamed = 0
 seen = set()
+same = set()
 for line in open(sys.argv[1], encoding="utf-8"):
     w = json.loads(line)
     for f in w.get("user_stack", []):
@@ -12,6 +13,12 @@ for line in open(sys.argv[1], encoding="utf-8"):
             continue
         if f["function"] is None:
             unnamed += w["count"]
+            continue
+        g = re.fullmatch(r"g_(\d+)", f["function"])
+        if g:
+            right += f["file"] == "<%s>" % g.group(1)
+            wrong += f["file"] != "<%s>" % g.group(1)
+            same.add(g.group(1))
             continue
         m = re.fullmatch(r"f_(\d+)", f["function"])
         if m or f["file"].startswith("<0") or f["file"].startswith("<1"):
@@ -24,4 +31,4 @@ for line in open(sys.argv[1], encoding="utf-8"):
             if not good:
                 print(f["function"], f["file"], f["line"], file=sys.stderr)
             seen.add(n)
-print("right", right, "wrong", wrong, "unnamed", unnamed, "functions", len(seen))
+print("right", right, "wrong", wrong, "unnamed", unnamed, "names", len(same), "functions", len(seen))
