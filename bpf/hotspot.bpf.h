@@ -45,22 +45,22 @@ static __always_inline const struct hotspot_file *hotspot_of(const struct unwind
 static __always_inline bool hotspot_open(
 	struct task_struct *task, struct hotspot_walk *h, const struct hotspot_file *f, __u64 bias)
 {
-	__u64 array[2], heaps[HOTSPOT_HEAPS] = {}, at;
 	__u32 n, len;
+	__u64 at;
 
 	h->n_heaps = 0;
-	if (script_read(task, &at, 8, bias + f->heaps) || script_read(task, array, sizeof(array), at))
-		return false;
 	/* GrowableArray: length, capacity; data */
-	n = array[0];
+	if (script_read(task, &at, 8, bias + f->heaps) || script_read(task, h->words, 16, at))
+		return false;
+	n = h->words[0];
 	if (n > HOTSPOT_HEAPS)
 		n = HOTSPOT_HEAPS;
 	len = n * 8;
 	barrier_var(len);
-	if (!n || len > sizeof(heaps) || script_read(task, heaps, len, array[1]))
+	if (!n || len > HOTSPOT_HEAPS * 8 || script_read(task, h->words, len, h->words[1]))
 		return false;
 	for (__u32 i = 0; i < HOTSPOT_HEAPS; i++) {
-		if (i >= n || script_read(task, h->bytes, HOTSPOT_BYTES, heaps[i]))
+		if (i >= n || script_read(task, h->bytes, HOTSPOT_BYTES, h->words[i]))
 			break;
 		h->heaps[i].low = HOTSPOT_WORD(h, f->heap_low);
 		h->heaps[i].high = HOTSPOT_WORD(h, f->heap_high);
@@ -296,7 +296,7 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 {
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
-	__u64 cm, pool, holder, names[2], hash;
+	__u64 cm, pool, holder, hash;
 	__u32 code, words;
 
 	h->method = h->check = 0;
@@ -311,14 +311,12 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 		return false;
 	holder = HOTSPOT_WORD(h, AT_POOL + f->pool_holder);
 	/* the class refers to the constants that refer to it */
-	if (script_read(task, names, 8, holder + f->klass_pool) || names[0] != pool)
+	if (script_read(task, &h->name, 8, holder + f->klass_pool) || h->name != pool)
 		return false;
 	code = *(__u16 *)(h->bytes + ((AT_CONST + f->const_name) & (HOTSPOT_BYTES - 2)));
-	if (script_read(task, &names[0], 8, holder + f->klass_name) ||
-		script_read(task, &names[1], 8, pool + f->pool_bytes + (__u64)code * 8))
+	if (script_read(task, &h->holder_name, 8, holder + f->klass_name) ||
+		script_read(task, &h->name, 8, pool + f->pool_bytes + (__u64)code * 8))
 		return false;
-	h->holder_name = names[0];
-	h->name = names[1];
 	h->file = 0;
 	code = *(__u16 *)(h->bytes + ((AT_POOL + f->pool_file) & (HOTSPOT_BYTES - 2)));
 	if (code)
@@ -328,9 +326,9 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 	h->lines = cm + f->const_bytes + code;
 	h->n_lines = words < 1 << 20 && words * 8 > f->const_bytes + code ? words * 8 - f->const_bytes - code : 0;
 	hash = mix(mix(mix(s->script.seed, method), cm), pool);
-	hash = mix(mix(mix(hash, holder), names[1]), HOTSPOT_WORD(h, AT_CONST + f->const_words));
+	hash = mix(mix(mix(hash, holder), h->name), HOTSPOT_WORD(h, AT_CONST + f->const_words));
 	h->hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_code_bytes));
-	if (!hash_symbol(task, s, f, names[0]))
+	if (!hash_symbol(task, s, f, h->holder_name))
 		return false;
 	hash = h->hash;
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
@@ -368,7 +366,7 @@ static __always_inline bool java_step(struct task_struct *task, struct scratch *
 	struct hotspot_walk *h = &s->hotspot;
 	struct script_walk *k = &s->script;
 	__u32 i = h->next, n = s->ev.scripts, at;
-	__u64 frame[JAVA_BCP], what, place, method, bci;
+	__u64 *frame = h->words, what, place, method, bci;
 
 	if (!f || i >= s->walk.n_java || i >= OFFCPU_DEPTH_MAX || n >= OFFCPU_SCRIPTS_MAX)
 		return false;
@@ -389,7 +387,7 @@ static __always_inline bool java_step(struct task_struct *task, struct scratch *
 		return true;
 	}
 	method = bci = 0;
-	if (!script_read(task, frame, sizeof(frame), (SCRIPT_CODE(what) & ~7ULL) - sizeof(frame)))
+	if (!script_read(task, frame, JAVA_BCP * 8, (SCRIPT_CODE(what) & ~7ULL) - JAVA_BCP * 8))
 		method = frame[JAVA_BCP - JAVA_METHOD];
 	if (!method || (method != h->method && !check_method(task, s, method)) ||
 		HOTSPOT_WORD(h, AT_POOL + f->pool_cache) != frame[JAVA_BCP - JAVA_CACHE]) {
@@ -691,6 +689,7 @@ __noinline int java_own_name(__u32 i)
 
 #ifndef OFFCPU_RAW
 
+/* That the task is there is said to the compiler, which leaves calls of functions for current out. */
 struct other_java {
 	struct scratch *s;
 	struct java_events *ev;
@@ -699,12 +698,12 @@ struct other_java {
 
 static long other_java_step(__u32 i, struct other_java *o)
 {
-	return !java_step(o->task, o->s);
+	return !o->task || !java_step(o->task, o->s);
 }
 
 static long other_java_scope(__u32 i, struct other_java *o)
 {
-	int more = java_scope(o->task, o->s, o->ev);
+	int more = o->task ? java_scope(o->task, o->s, o->ev) : JAVA_END;
 
 	o->s->hotspot.more = more;
 	return more != JAVA_MORE;
@@ -714,7 +713,7 @@ static long other_java_name(__u32 i, struct other_java *o)
 {
 	struct hotspot_walk *h = &o->s->hotspot;
 
-	if (i >= o->s->ev.scripts)
+	if (!o->task || i >= o->s->ev.scripts)
 		return 1;
 	h->more = java_begin_name(o->task, o->s, o->ev, i);
 	if (h->more == JAVA_MORE) {
