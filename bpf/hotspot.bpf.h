@@ -182,7 +182,8 @@ static __always_inline bool hotspot_find(struct task_struct *task, struct scratc
 		return true;
 	}
 	block = hotspot_block(task, h, pc);
-	if (!block || script_read(task, h->bytes, HOTSPOT_BLOB_BYTES, block) || !HOTSPOT_BYTE(h, f->block_used))
+	if (!block || script_read(task, h->bytes, HOTSPOT_BLOB_BYTES, block) ||
+		!HOTSPOT_BYTE(h, f->block_used))
 		return false;
 	begin = HOTSPOT_WORD(h, f->block_bytes + f->blob_begin);
 	words = HOTSPOT_INT(h, f->block_bytes + f->blob_frame);
@@ -324,7 +325,8 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 	code = *(__u16 *)(h->bytes + ((AT_CONST + f->const_code_bytes) & (HOTSPOT_BYTES - 2)));
 	words = HOTSPOT_INT(h, AT_CONST + f->const_words);
 	h->lines = cm + f->const_bytes + code;
-	h->n_lines = words < 1 << 20 && words * 8 > f->const_bytes + code ? words * 8 - f->const_bytes - code : 0;
+	h->n_lines =
+		words < 1 << 20 && words * 8 > f->const_bytes + code ? words * 8 - f->const_bytes - code : 0;
 	hash = mix(mix(mix(s->script.seed, method), cm), pool);
 	hash = mix(mix(mix(hash, holder), h->name), HOTSPOT_WORD(h, AT_CONST + f->const_words));
 	h->hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_code_bytes));
@@ -381,7 +383,8 @@ static __always_inline bool java_step(struct task_struct *task, struct scratch *
 		return false;
 	if (!(what & JAVA_INTERPRETED)) {
 		s->ev.frames[at] = what;
-		s->ev.frames[at + 1] = nmethod_check(k->seed, SCRIPT_CODE(what), place >> 32) << SCRIPT_POSITION_BITS |
+		s->ev.frames[at + 1] = nmethod_check(k->seed, SCRIPT_CODE(what), place >> 32)
+					       << SCRIPT_POSITION_BITS |
 				       SCRIPT_POSITION(place);
 		s->ev.scripts = n + 1;
 		return true;
@@ -422,8 +425,8 @@ static __always_inline __u16 java_symbol(
 }
 
 /* Send the names of the method that java_method() has read, unless they were sent. False if that failed. */
-static __always_inline bool send_method(
-	struct task_struct *task, struct scratch *s, const struct hotspot_file *f, struct offcpu_ev_method *ev)
+static __always_inline bool send_method(struct task_struct *task, struct scratch *s,
+	const struct hotspot_file *f, struct offcpu_ev_method *ev)
 {
 	struct hotspot_walk *h = &s->hotspot;
 	struct script_id id = { .code = h->method, .check = h->check };
@@ -489,8 +492,7 @@ enum java_more {
 };
 
 /* One scope of a place, from the innermost to the compiled method. No methods: they are not readable. */
-static __always_inline int java_scope(
-	struct task_struct *task, struct scratch *s, struct java_events *ev)
+static __always_inline int java_scope(struct task_struct *task, struct scratch *s, struct java_events *ev)
 {
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
@@ -795,7 +797,7 @@ static __always_inline void find_java(struct task_struct *other, struct scratch 
 	if (other) {
 		java_begin(s);
 		bpf_loop(OFFCPU_DEPTH_MAX, other_java_step, &o, 0);
-			return;
+		return;
 	}
 #endif
 	find_own_java();

@@ -30,7 +30,8 @@ struct hotspot_file {
 	__u16 nmethod_metadata, nmethod_scopes; /* offset of its constants; address of what follows them */
 	__u16 nmethod_pcs, nmethod_pcs_end; /* offsets of the array of PcDesc */
 	__u16 method_const; /* Method */
-	__u16 const_pool, const_words, const_code_bytes, const_name, const_bytes; /* ConstMethod; its own size */
+	__u16 const_pool, const_words, const_code_bytes, const_name,
+		const_bytes; /* ConstMethod; its own size */
 	__u16 pool_holder, pool_cache, pool_file, pool_bytes; /* ConstantPool; its own size */
 	__u16 klass_name, klass_pool; /* InstanceKlass */
 	__u16 symbol_length, symbol_body;
@@ -57,7 +58,8 @@ struct offcpu_ev_method {
 	__u16 runtime; /* number of the libjvm's file */
 	__u16 lines_cut; /* the line table may be longer */
 	__u64 code, check;
-	__u16 class_bytes, name_bytes, file_bytes; /* modified UTF-8; class 0: not readable; file 0: not known */
+	__u16 class_bytes, name_bytes,
+		file_bytes; /* modified UTF-8; class 0: not readable; file 0: not known */
 	__u16 lines_bytes;
 	__u8 class[HOTSPOT_CLASS_BYTES], name[HOTSPOT_NAME_BYTES], file[HOTSPOT_NAME_BYTES];
 	__u8 lines[HOTSPOT_LINES_BYTES]; /* the compressed line number table, if there is one */

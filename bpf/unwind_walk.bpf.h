@@ -17,7 +17,8 @@ enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 
 
 /* A frame of Java that the walk has passed. */
 struct java_frame {
-	__u64 what; /* the nmethod, or the frame pointer of an interpreted frame | JAVA_INTERPRETED; index << 48 */
+	__u64 what; /* the nmethod, or the frame pointer of an interpreted frame | JAVA_INTERPRETED; index <<
+		       48 */
 	__u64 place; /* of an nmethod: its number << 32 | offset in its code */
 };
 

@@ -126,8 +126,8 @@ static int32_t next_signed(struct line_reader *r)
  * 0xff and two numbers; 0 ends the table. share/oops/method.hpp,
  * CompressedLineNumberReadStream. The pairs are not always sorted by bytecode.
  */
-uint32_t hotspot_line(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
-	uint32_t position)
+uint32_t hotspot_line(
+	uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut, uint32_t position)
 {
 	struct line_reader r = { .p = lines, .end = lines + n };
 	int64_t at = 0, line = 0, best = -1, found = 0;

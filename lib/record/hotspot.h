@@ -26,7 +26,7 @@ bool hotspot_layout(uint32_t version, const struct unwindtab_hotspot *h, struct 
  * line number table, which are untrusted. CUT: the table has more. 0 = it has no
  * line, or it is not known. As python_line(); VERSION and FIRST_LINE are not used.
  */
-uint32_t hotspot_line(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
-	uint32_t position);
+uint32_t hotspot_line(
+	uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut, uint32_t position);
 
 #endif

@@ -309,7 +309,8 @@ void runtimes_method(struct runtimes *r, const struct offcpu_ev_method *ev, size
 	if (at == UINT32_MAX || !added)
 		return;
 	f = &r->functions[r->n_functions++];
-	*f = (struct function){ .file = ev->runtime, .all_lines = ev->lines_bytes + (ev->lines_cut ? 1u : 0u) };
+	*f = (struct function){ .file = ev->runtime,
+		.all_lines = ev->lines_bytes + (ev->lines_cut ? 1u : 0u) };
 	f->name = method_name(ev);
 	if (ev->file_bytes) {
 		put_symbol(&source, ev->file, ev->file_bytes);
@@ -334,8 +335,8 @@ void runtimes_inlined(struct runtimes *r, const struct offcpu_ev_inlined *ev, si
 		base_grow(&r->places, &r->max_places, r->n_places + 1, sizeof(*r->places)) != 0 ||
 		base_grow(&r->inlined, &r->max_inlined, r->n_inlined + ev->n, sizeof(*r->inlined)) != 0)
 		return;
-	at = idmap_put(&r->by_place, ev->code, place_key(ev->check, ev->position), (uint32_t)r->n_places,
-		&added);
+	at = idmap_put(
+		&r->by_place, ev->code, place_key(ev->check, ev->position), (uint32_t)r->n_places, &added);
 	if (at == UINT32_MAX || !added)
 		return;
 	r->places[r->n_places++] = (struct place){ .first = (uint32_t)r->n_inlined, .n = ev->n };
@@ -395,9 +396,9 @@ size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_
 
 	if (!f || f->kind == RUNTIME_NONE)
 		return 0;
-	slot = f->kind == RUNTIME_JAVA ?
-		       idmap_find(&r->by_place, SCRIPT_CODE(code), place_key(check, SCRIPT_POSITION(position))) :
-		       NULL;
+	slot = f->kind == RUNTIME_JAVA ? idmap_find(&r->by_place, SCRIPT_CODE(code),
+						 place_key(check, SCRIPT_POSITION(position)))
+				       : NULL;
 	if (slot && r->places[slot->value].n) {
 		const struct place *p = &r->places[slot->value];
 

@@ -659,7 +659,8 @@ static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct
 		next += listed;
 		if (id == RESOLVE_FAILED)
 			return -ENOMEM;
-		if (script < stack->n_scripts && stack->scripts[script].at == i && stack->scripts[script].instead)
+		if (script < stack->n_scripts && stack->scripts[script].at == i &&
+			stack->scripts[script].instead)
 			ret->len--;
 		else
 			s->ids[s->n_ids++] = id;

@@ -11,7 +11,8 @@
 #define SECTION_MAX (UINT64_C(64) << 20)
 #define PARTS 8
 
-/* struct VMStructEntry: names of type, member and member's type, is static, offset, address of a static one */
+/* struct VMStructEntry: names of type, member and member's type, is static, offset, address of a static one
+ */
 enum { STRUCT_TYPE = 0, STRUCT_MEMBER = 8, STRUCT_STATIC = 24, STRUCT_ADDRESS = 40, STRUCT_BYTES = 48 };
 /* struct VMTypeEntry: name, name of the superclass, three flags, size */
 enum { TYPE_NAME = 0, TYPE_SIZE = 32, TYPE_BYTES = 40 };

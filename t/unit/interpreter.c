@@ -154,18 +154,22 @@ static void test_java(struct tap *t, const char *path)
 	}
 	tap_ok(t, find_jvm(f, &i, &h), "libjvm is recognised");
 	snprintf(command, sizeof(command),
-		"strings -a %s | sed -n 's/^\\([0-9]*\\)\\.0\\.\\([0-9]*\\)+[0-9]*-Debian.*/0x\\1 \\2/p' | head -1",
+		"strings -a %s | sed -n 's/^\\([0-9]*\\)\\.0\\.\\([0-9]*\\)+[0-9]*-Debian.*/0x\\1 \\2/p' | "
+		"head -1",
 		path);
 	major = run(command, &update);
 	tap_ok(t, major == 0x17 && i.version == (17u << 24 | (uint32_t)update << 8),
 		"its version is that of the string in it (%x)", i.version);
 	tap_ok(t,
 		h.heaps && h.heaps == local_symbol(path, "_ZN9CodeCache6_heapsE") &&
-			h.call_return == local_symbol(path, "_ZN12StubRoutines25_call_stub_return_addressE") &&
+			h.call_return ==
+				local_symbol(path, "_ZN12StubRoutines25_call_stub_return_addressE") &&
 			h.interpreter == local_symbol(path, "_ZN19AbstractInterpreter5_codeE"),
 		"the variables are where nm sees them");
 	version.version = i.version;
-	tap_ok(t, hotspot_version(&version, 0) && hotspot_layout(i.version, &h, &layout) && layout.heaps == h.heaps,
+	tap_ok(t,
+		hotspot_version(&version, 0) && hotspot_layout(i.version, &h, &layout) &&
+			layout.heaps == h.heaps,
 		"its layout is known");
 	other = h;
 	other.sizes[HOTSPOT_NMETHOD] += 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Threads that block in eleven ways, each some frames of Java deep. jstack knows where.
+// Threads that block in ten ways, each some frames of Java deep. jstack knows where.
 import java.util.concurrent.*;
 import java.util.concurrent.locks.LockSupport;
 public class Ways {
