@@ -25,10 +25,11 @@
 #include "task.bpf.h"
 #include "offcpu_targets.bpf.h"
 #include "offcpu_waits.bpf.h"
-#include "unwind.bpf.h"
 #include "runtime.bpf.h"
+#include "unwind.bpf.h"
 #include "offcpu_stacks.bpf.h"
 #include "python.bpf.h"
+#include "hotspot.bpf.h"
 #include "offcpu_snapshot.bpf.h"
 #include "offcpu_user.bpf.h"
 

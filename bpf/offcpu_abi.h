@@ -13,6 +13,7 @@
 
 #include <linux/types.h>
 
+#include "hotspot_abi.h"
 #include "runtime_abi.h"
 #include "unwind_abi.h"
 
@@ -104,6 +105,8 @@ enum offcpu_event_type {
 	OFFCPU_EV_FORK = 6, /* struct offcpu_ev_image */
 	OFFCPU_EV_MAPPING = 7, /* struct offcpu_ev_image: the process maps something */
 	OFFCPU_EV_CODE = 8, /* struct offcpu_ev_code */
+	OFFCPU_EV_METHOD = 9, /* struct offcpu_ev_method */
+	OFFCPU_EV_INLINED = 10, /* struct offcpu_ev_inlined */
 };
 
 /*

@@ -29,6 +29,7 @@ struct scratch {
 	struct offcpu_counters count;
 	struct unwind_walk walk;
 	struct script_walk script;
+	struct hotspot_walk hotspot;
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
 #ifdef OFFCPU_RAW

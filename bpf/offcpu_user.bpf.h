@@ -147,6 +147,9 @@ static __always_inline void walk_begin(
 	u->by_fp = 0;
 	u->serial = 0;
 	u->runtime = 0;
+	u->blob_at = u->need_blob = 0;
+	u->blobs = 0;
+	u->n_java = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
@@ -234,6 +237,13 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	if (!scripts || !u->runtime)
 		return identify(s, w, last);
 	no_scripts(&s->ev);
+	if (hotspot_of(u)) {
+		scripts_init(s, key, 0);
+		find_java(other, s);
+		if (is_new(s, w, last))
+			w->unsent |= put(&s->ev, s, name_java(other, s)) ? 0 : 2;
+		return s->ev.id;
+	}
 	find_scripts(other, s, key, tls_of(task));
 	if (is_new(s, w, last))
 		w->unsent |= put(&s->ev, s, name_scripts(other, s)) ? 0 : 2;
@@ -350,6 +360,12 @@ static long other_step(__u32 i, struct other_walk *o)
 
 	if (walk_step(true))
 		return 0;
+	if (scripts && u->need_blob) {
+		u->need_blob = 0;
+		hotspot_find(o->task, o->s);
+		u->len--;
+		return 0;
+	}
 	addr = u->need_code;
 	if (addr) {
 		u->need_code = 0;

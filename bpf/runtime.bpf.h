@@ -12,6 +12,7 @@
 #ifndef STACKTOOLS_RUNTIME_BPF_H
 #define STACKTOOLS_RUNTIME_BPF_H
 
+#include "hotspot_abi.h"
 #include "runtime_abi.h"
 
 const volatile bool scripts; /* false: compiled, but never run, and not verified either */
@@ -57,6 +58,35 @@ struct script_walk {
 	__u8 window[RUNTIME_WINDOW];
 	__u8 code_bytes[RUNTIME_CODE_BYTES];
 	__u8 object[SCRIPT_OBJECT_BYTES];
+};
+
+#define HOTSPOT_HEAPS 4
+#define HOTSPOT_BYTES 512
+#define HOTSPOT_BLOB_BYTES 128 /* a block's head and a CodeBlob */
+
+struct hotspot_heap {
+	__u64 low, high, segments;
+	__u32 shift, pad;
+};
+
+/* What a walk knows of a process with HotSpot. */
+struct hotspot_walk {
+	struct hotspot_heap heaps[HOTSPOT_HEAPS];
+	__u64 call_return;
+	__u64 interpreter[2];
+	__u32 n_heaps;
+	__u32 next; /* the second pass: index in unwind_walk.java */
+	__u32 scope; /* of a place: offset in the scopes of its nmethod; 0 = the end */
+	__u32 n_lines; /* of the method that was read */
+	__u64 scopes, metadata;
+	__u64 words[8]; /* of an interpreted frame; of an array */
+	__u64 lo, n, hash; /* of a search, of a hash that is being computed */
+	__u32 at, left;
+	__u32 more, lost; /* of the iterator: enum java_more; names could not be sent */
+	__u64 method; /* that was checked last */
+	__u64 check;
+	__u64 lines, name, holder_name, file; /* of it: addresses of line table and symbols */
+	__u8 bytes[HOTSPOT_BYTES];
 };
 
 /* Read memory of TASK, in the sleepable iterator; of current if TASK is NULL. */

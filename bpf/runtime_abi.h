@@ -11,7 +11,7 @@
 
 #define RUNTIMES_MAX 256 /* files with an interpreter in a recording; number 0 is none */
 
-enum runtime_kind { RUNTIME_NONE = 0, RUNTIME_PYTHON = 1, RUNTIME_KINDS };
+enum runtime_kind { RUNTIME_NONE = 0, RUNTIME_PYTHON = 1, RUNTIME_JAVA = 2, RUNTIME_KINDS };
 
 /* How CPython keeps its frames: they differ by version. */
 enum python_flags {

@@ -346,6 +346,74 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 	return to_caller(w, ra, w->fp + 2 * w->bytes, fp);
 }
 
+/* Remember the current frame for hotspot.bpf.h. */
+static __always_inline void note_java(struct unwind_walk *w, __u64 what, __u64 place)
+{
+	__u32 n = w->n_java;
+
+	if (n >= OFFCPU_DEPTH_MAX || what >> 48)
+		return;
+	barrier_var(n);
+	n &= OFFCPU_DEPTH_MAX - 1;
+	w->java[n].what = what | (__u64)(w->len - 1) << 48;
+	w->java[n].place = place;
+	w->n_java = n + 1;
+}
+
+#define BLOB_SENDER_BYTES (1 << 20) /* arguments of one call */
+
+/*
+ * Step to the caller by what HotSpot knows of its own code: hotspot.bpf.h. -1 if
+ * that does not prove it, else as step(). An interrupted frame may be about to
+ * make or to leave its frame: then the step is likely, not proved.
+ */
+static __always_inline int step_by_blob(struct unwind_walk *w)
+{
+	__u64 sp, fp, ra, at;
+
+	if (w->blob_at != w->pc) {
+		if (w->remote) {
+			w->need_blob = w->pc;
+			return false;
+		}
+		hotspot_own();
+	}
+	if (w->blob_kind == HOTSPOT_NONE || (w->exact && w->blob_kind != HOTSPOT_SIZED))
+		return -1;
+	if (w->blob_kind == HOTSPOT_SIZED) {
+		sp = w->sp + w->blob_bytes;
+		at = sp - 16;
+	} else {
+		at = w->fp;
+		if (!w->fp_known || at < w->sp || (at & 7))
+			return -1;
+		sp = at + 16;
+		/* the caller's stack may end above it, where arguments were added */
+		if (w->blob_kind == HOTSPOT_INTERPRETER &&
+			(!user_word(w, at - 8, &sp) || sp - at < 16 || sp - at > BLOB_SENDER_BYTES))
+			return w->need ? false : -1;
+	}
+	if (!user_word(w, at, &fp) || !user_word(w, at + 8, &ra))
+		return w->need ? false : stop(w, REASON_MEMORY);
+	if (!ra)
+		return -1;
+	if (w->exact) {
+		if (!find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
+			return w->need_code ? false : -1;
+		if (!code_after_call(w->there.before) && !code_after_jump(w->there.before))
+			return -1;
+		w->by_fp = 1;
+		w->here = w->there;
+	}
+	if (w->blob_kind == HOTSPOT_INTERPRETER)
+		note_java(w, at | JAVA_INTERPRETED, 0);
+	else if (w->blob_kind == HOTSPOT_SIZED && w->blob)
+		note_java(w, w->blob, w->blob_place);
+	w->bx_from = BX_LOST;
+	w->fp_known = 1;
+	return to_caller(w, ra, sp, fp);
+}
+
 /*
  * Store the frame of W's PC and step to its caller. Returns false if the walk
  * has ended, or needs memory.
@@ -354,6 +422,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 {
 	__u32 n = w->len, state;
 	__u64 pc;
+	bool made;
 	int way;
 
 	if (n >= depth || n >= OFFCPU_DEPTH_MAX) {
@@ -386,9 +455,16 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	} else if (state != UNWIND_BY_FP) {
 		return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
 	}
+	made = scripts && w->runtime && state == UNWIND_BY_FP;
+	way = made && !w->exact ? step_by_blob(w) : -1;
+	if (way >= 0)
+		return way;
 	way = step_by_code(w);
 	if (way > 0 && w->exact && n)
 		frames[n] |= OFFCPU_EXACT;
+	if (way >= 0)
+		return way;
+	way = made && w->exact ? step_by_blob(w) : -1;
 	if (way >= 0)
 		return way;
 	if (step_by_fp(w))

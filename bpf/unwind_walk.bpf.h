@@ -20,6 +20,15 @@ enum unwind_go_came { GO_NOT_YET = 0, GO_BY_GOROUTINE = 1, GO_BY_CALLBACK = 2 };
 
 enum unwind_bx_from { BX_LOST = 0, BX_AT_ENTRY = 1, BX_IN_MEMORY = 2, BX_READ = 3 };
 
+/* A frame of Java that the walk has passed. */
+struct java_frame {
+	__u64 what; /* the nmethod, or the frame pointer of an interpreted frame | JAVA_INTERPRETED; index <<
+		       48 */
+	__u64 place; /* of an nmethod: its number << 32 | offset in its code */
+};
+
+#define JAVA_INTERPRETED 1
+
 struct unwind_walk {
 	__u64 pc, sp, fp; /* of the current frame */
 	__u64 cfa;
@@ -59,6 +68,16 @@ struct unwind_walk {
 	__u32 runtime; /* see struct unwind_proc */
 	__u32 pad2;
 	__u64 runtime_bias;
+	__u64 blob_at; /* hotspot.bpf.h: the PC that the next three belong to; 0 = none */
+	__u64 need_blob; /* remote: the caller must find them, and repeat the frame */
+	__u32 blob_bytes; /* of a frame */
+	__u8 blob_kind; /* enum hotspot_kind */
+	__u8 blobs; /* 0 = where the code heaps are was not read yet, 1 = read, 2 = not readable */
+	__u8 pad3[2];
+	__u64 blob; /* the address of an nmethod; 0 = it is none */
+	__u64 blob_place; /* struct java_frame.place of it */
+	__u32 n_java, pad4;
+	struct java_frame java[OFFCPU_DEPTH_MAX];
 	__u64 tag; /* known_tag(), for the cache of known rules */
 	__u64 missed; /* the next word that known_steps() needs, if it is not in the window; else 0 */
 	__u64 window_at, window_starts; /* address; number of bytes where a word may begin, 0 = empty */
@@ -73,6 +92,11 @@ struct unwind_walk {
  * otherwise the walk of the switch program.
  */
 static __always_inline struct unwind_walk *walk_of(bool remote);
+
+/* What made the code at a PC, by the virtual machine that the process runs. */
+enum hotspot_kind { HOTSPOT_NONE = 0, HOTSPOT_SIZED = 1, HOTSPOT_INTERPRETER = 2, HOTSPOT_ENTRY = 3 };
+
+__noinline int hotspot_own(void);
 
 static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
 {

@@ -730,6 +730,9 @@ static void point_stacks(struct cap_store *s)
 {
 	size_t frame = 0, exact = 0, place = 0;
 
+	/* methods of Java are native code themselves, or are executed by code that was made for them */
+	for (size_t i = 0; i < s->n.places; i++)
+		s->places[i].instead = strcmp(s->scripts[s->places[i].frame].runtime, "java") == 0;
 	for (size_t i = 0; i < s->n.stacks; i++) {
 		s->stacks[i].frames = s->frames ? s->frames + frame : NULL;
 		s->stacks[i].exact = s->exact ? s->exact + exact : NULL;

@@ -233,6 +233,8 @@ struct cap_script {
 struct cap_script_at {
 	uint32_t at; /* index of a native frame */
 	uint32_t frame; /* cap_script id */
+	/* set by the reader: it is what the native frame executes itself, so it stands in its place */
+	bool instead;
 };
 
 /*

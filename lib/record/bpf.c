@@ -436,6 +436,8 @@ static int use_maps(struct offcpu_bpf *skel, const struct unwindspace_fds *t, in
 		rc = bpf_map__reuse_fd(skel->maps.unwind_procs, t->procs);
 	if (!rc)
 		rc = bpf_map__reuse_fd(skel->maps.runtimes, t->runtimes);
+	if (!rc)
+		rc = bpf_map__reuse_fd(skel->maps.hotspots, t->hotspots);
 	return rc ? err_sys(e, rc, "cannot use the maps of the unwind tables") : 0;
 }
 
@@ -919,6 +921,10 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->image(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_CODE && o->sink->code)
 		o->sink->code(o->sink->ctx, data, len);
+	else if (type == OFFCPU_EV_METHOD && o->sink->method)
+		o->sink->method(o->sink->ctx, data, len);
+	else if (type == OFFCPU_EV_INLINED && o->sink->inlined)
+		o->sink->inlined(o->sink->ctx, data, len);
 	else if (type == OFFCPU_EV_SNAPSHOT && o->sink->snapshot)
 		o->sink->snapshot(o->sink->ctx, data);
 	return 0;

@@ -124,6 +124,8 @@ struct offcpu_sink {
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev);
 	void (*image)(void *ctx, const struct offcpu_ev_image *ev);
 	void (*code)(void *ctx, const struct offcpu_ev_code *ev, size_t len);
+	void (*method)(void *ctx, const struct offcpu_ev_method *ev, size_t len);
+	void (*inlined)(void *ctx, const struct offcpu_ev_inlined *ev, size_t len);
 	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* only `bytes` bytes of `stack` */
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
 };

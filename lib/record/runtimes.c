@@ -2,6 +2,7 @@
 #include "record/runtimes.h"
 #include "base/bytes.h"
 #include "base/intern.h"
+#include "record/hotspot.h"
 #include "record/python.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ static const struct runtime {
 	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
 	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
-} known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line } };
+} known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line },
+	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line } };
 
 struct file {
 	uint32_t kind, version;
@@ -32,6 +34,11 @@ struct function {
 	uint32_t n_lines, all_lines; /* bytes that are here; that the line table has */
 };
 
+/* The methods that a place in compiled code is in: N of them from FIRST on. */
+struct place {
+	uint32_t first, n;
+};
+
 struct runtimes {
 	bool wanted[RUNTIME_KINDS];
 	struct file files[RUNTIMES_MAX];
@@ -39,6 +46,11 @@ struct runtimes {
 	struct function *functions;
 	size_t n_functions, max_functions;
 	struct idmap by_code; /* (code, check) -> function */
+	struct place *places;
+	size_t n_places, max_places;
+	struct hotspot_inlined *inlined;
+	size_t n_inlined, max_inlined;
+	struct idmap by_place; /* (code, check and position) -> place */
 	struct idmap frames; /* (function and file, line) -> script frame in the capture */
 	uint32_t n_frames;
 	uint64_t lines_bytes;
@@ -54,7 +66,7 @@ static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 		}
 	}
 	err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
-	err_hint(e, "known are: python");
+	err_hint(e, "known are: python, java");
 	return -EINVAL;
 }
 
@@ -92,6 +104,9 @@ void runtimes_free(struct runtimes *r)
 		free(r->functions[i].lines);
 	}
 	free(r->functions);
+	free(r->places);
+	free(r->inlined);
+	idmap_free(&r->by_place);
 	idmap_free(&r->by_code);
 	idmap_free(&r->frames);
 	free(r);
@@ -123,6 +138,17 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 	if (f->refused)
 		ret->kind = RUNTIME_NONE;
 	return r->n_files++;
+}
+
+bool runtimes_hotspot(
+	struct runtimes *r, uint32_t file, const struct unwindtab_hotspot *h, struct hotspot_file *ret)
+{
+	struct file *f = r && file && file < r->n_files ? &r->files[file] : NULL;
+
+	if (!f || f->kind != RUNTIME_JAVA || f->refused)
+		return false;
+	f->refused = !hotspot_layout(f->version, h, ret);
+	return !f->refused;
 }
 
 void runtimes_process(struct runtimes *r, uint32_t file)
@@ -182,16 +208,16 @@ static char *to_utf8(unsigned int kind, const uint8_t *p, size_t n)
 	return (char *)b.p;
 }
 
-static void keep_lines(struct runtimes *r, struct function *f, const struct offcpu_ev_code *ev)
+static void keep_lines(struct runtimes *r, struct function *f, const uint8_t *lines, uint32_t n)
 {
-	if (!ev->lines_bytes || r->lines_bytes + ev->lines_bytes > LINES_BYTES_MAX)
+	if (!n || r->lines_bytes + n > LINES_BYTES_MAX)
 		return;
-	f->lines = malloc(ev->lines_bytes);
+	f->lines = malloc(n);
 	if (!f->lines)
 		return;
-	memcpy(f->lines, ev->lines, ev->lines_bytes);
-	f->n_lines = ev->lines_bytes;
-	r->lines_bytes += ev->lines_bytes;
+	memcpy(f->lines, lines, n);
+	f->n_lines = n;
+	r->lines_bytes += n;
 }
 
 void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len)
@@ -215,8 +241,107 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 	};
 	f->name = to_utf8(ev->name_kind, ev->name, ev->name_bytes);
 	f->source = to_utf8(ev->file_kind, ev->file, ev->file_bytes);
-	keep_lines(r, f, ev);
+	keep_lines(r, f, ev->lines, ev->lines_bytes);
 	r->stats.functions += f->name != NULL;
+}
+
+/*
+ * A symbol of HotSpot, in its form of UTF-8, in which NUL and characters beyond
+ * U+FFFF have more bytes: 0xc0 0x80, and two surrogates of three bytes.
+ */
+static void put_symbol(struct buf *b, const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		uint32_t c = p[i++];
+		unsigned int more = c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
+
+		c = more == 2 ? c & 15 : more ? c & 31 : c;
+		for (; more && i < n && (p[i] & 0xc0) == 0x80; more--)
+			c = c << 6 | (p[i++] & 63);
+		if (c >= 0xd800 && c < 0xdc00 && n - i >= 3 && p[i] == 0xed && (p[i + 1] & 0xf0) == 0xb0) {
+			c = 0x10000 + ((c & 0x3ff) << 10 | (p[i + 1] & 15u) << 6 | (p[i + 2] & 63u));
+			i += 3;
+		}
+		put_utf8(b, c >= 0xd800 && c < 0xe000 ? 0 : c);
+	}
+}
+
+static char *end_text(struct buf *b)
+{
+	buf_put(b, "", 1);
+	buf_put(b, "", 1);
+	if (!b->failed)
+		return (char *)b->p;
+	buf_free(b);
+	return NULL;
+}
+
+/* "java.lang.Thread.sleep": class and method. A hidden class has a number after its name: "+" becomes "/". */
+static char *method_name(const struct offcpu_ev_method *ev)
+{
+	uint8_t class[HOTSPOT_CLASS_BYTES];
+	struct buf b = { 0 };
+
+	if (!ev->class_bytes || !ev->name_bytes)
+		return NULL;
+	for (size_t i = 0; i < ev->class_bytes; i++)
+		class[i] = ev->class[i] == '/' ? '.' : ev->class[i] == '+' ? '/' : ev->class[i];
+	put_symbol(&b, class, ev->class_bytes);
+	buf_put(&b, ".", 1);
+	put_symbol(&b, ev->name, ev->name_bytes);
+	return end_text(&b);
+}
+
+void runtimes_method(struct runtimes *r, const struct offcpu_ev_method *ev, size_t len)
+{
+	struct buf source = { 0 };
+	struct function *f;
+	bool added;
+	uint32_t at;
+
+	if (!r || len < offsetof(struct offcpu_ev_method, lines) ||
+		len - offsetof(struct offcpu_ev_method, lines) < ev->lines_bytes || !ev->runtime ||
+		ev->runtime >= r->n_files || ev->class_bytes > sizeof(ev->class) ||
+		ev->name_bytes > sizeof(ev->name) || ev->file_bytes > sizeof(ev->file) ||
+		base_grow(&r->functions, &r->max_functions, r->n_functions + 1, sizeof(*r->functions)) != 0)
+		return;
+	at = idmap_put(&r->by_code, ev->code, ev->check, (uint32_t)r->n_functions, &added);
+	if (at == UINT32_MAX || !added)
+		return;
+	f = &r->functions[r->n_functions++];
+	*f = (struct function){ .file = ev->runtime,
+		.all_lines = ev->lines_bytes + (ev->lines_cut ? 1u : 0u) };
+	f->name = method_name(ev);
+	if (ev->file_bytes) {
+		put_symbol(&source, ev->file, ev->file_bytes);
+		f->source = end_text(&source);
+	}
+	keep_lines(r, f, ev->lines, ev->lines_bytes);
+	r->stats.functions += f->name != NULL;
+}
+
+/* Positions have 24 bits, and a check 40. */
+static uint64_t place_key(uint64_t check, uint64_t position)
+{
+	return check | position << 40;
+}
+
+void runtimes_inlined(struct runtimes *r, const struct offcpu_ev_inlined *ev, size_t len)
+{
+	bool added;
+	uint32_t at;
+
+	if (!r || len < sizeof(*ev) || ev->n > HOTSPOT_INLINED_MAX ||
+		base_grow(&r->places, &r->max_places, r->n_places + 1, sizeof(*r->places)) != 0 ||
+		base_grow(&r->inlined, &r->max_inlined, r->n_inlined + ev->n, sizeof(*r->inlined)) != 0)
+		return;
+	at = idmap_put(
+		&r->by_place, ev->code, place_key(ev->check, ev->position), (uint32_t)r->n_places, &added);
+	if (at == UINT32_MAX || !added)
+		return;
+	r->places[r->n_places++] = (struct place){ .first = (uint32_t)r->n_inlined, .n = ev->n };
+	memcpy(r->inlined + r->n_inlined, ev->methods, ev->n * sizeof(*ev->methods));
+	r->n_inlined += ev->n;
 }
 
 /* The id of a frame in function AT (UINT32_MAX = unknown) at LINE; its record is written if it is new. */
@@ -239,23 +364,55 @@ static uint32_t frame(struct runtimes *r, uint32_t kind, uint32_t at, uint32_t l
 	return id;
 }
 
-uint32_t runtimes_frame(
-	struct runtimes *r, uint32_t file, uint64_t code, uint64_t position, struct cap_writer *w)
+bool runtimes_instead(const struct runtimes *r, uint32_t file)
 {
-	const struct idmap_slot *slot = idmap_find(&r->by_code, SCRIPT_CODE(code), SCRIPT_CHECK(position));
-	const struct function *f = slot ? &r->functions[slot->value] : NULL;
-	uint32_t kind = file < r->n_files ? r->files[file].kind : RUNTIME_NONE;
+	return r && file < r->n_files && r->files[file].kind == RUNTIME_JAVA;
+}
 
-	if (kind == RUNTIME_NONE)
-		return CAPTURE_NONE;
+/* The id of a frame of KIND and VERSION at POSITION of the function (CODE, CHECK). */
+static uint32_t frame_at(struct runtimes *r, const struct file *file, uint64_t code, uint64_t check,
+	uint32_t position, struct cap_writer *w)
+{
+	const struct idmap_slot *slot = idmap_find(&r->by_code, code, check);
+	const struct function *f = slot ? &r->functions[slot->value] : NULL;
+
 	if (!f || !f->name) {
 		r->stats.unnamed++;
-		return frame(r, kind, UINT32_MAX, 0, w);
+		return frame(r, file->kind, UINT32_MAX, 0, w);
 	}
-	return frame(r, kind, slot->value,
-		known[kind].line(r->files[file].version, f->first_line, f->lines, f->n_lines,
-			f->n_lines < f->all_lines, SCRIPT_POSITION(position)),
+	return frame(r, file->kind, slot->value,
+		known[file->kind].line(file->version, f->first_line, f->lines, f->n_lines,
+			f->n_lines < f->all_lines, position),
 		w);
+}
+
+size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_t position,
+	struct cap_writer *w, uint32_t *ids)
+{
+	const struct file *f = file < r->n_files ? &r->files[file] : NULL;
+	uint64_t check = SCRIPT_CHECK(position);
+	const struct idmap_slot *slot;
+	size_t n = 1;
+
+	if (!f || f->kind == RUNTIME_NONE)
+		return 0;
+	slot = f->kind == RUNTIME_JAVA ? idmap_find(&r->by_place, SCRIPT_CODE(code),
+						 place_key(check, SCRIPT_POSITION(position)))
+				       : NULL;
+	if (slot && r->places[slot->value].n) {
+		const struct place *p = &r->places[slot->value];
+
+		for (n = 0; n < p->n; n++) {
+			const struct hotspot_inlined *m = &r->inlined[p->first + n];
+
+			ids[n] = frame_at(r, f, m->code, m->check, (uint32_t)m->position, w);
+			if (ids[n] == CAPTURE_NONE)
+				return n;
+		}
+		return n;
+	}
+	ids[0] = frame_at(r, f, SCRIPT_CODE(code), check, SCRIPT_POSITION(position), w);
+	return ids[0] != CAPTURE_NONE;
 }
 
 static void put_summary(char *to, size_t size, const struct file *f, uint64_t processes)

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "capture/writer.h"
+#include "hotspot_abi.h"
 #include "offcpu_abi.h"
 #include "unwind/table.h"
 
@@ -35,17 +36,32 @@ int runtimes_check(const char *list, struct err *e);
  */
 uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i, struct runtime_file *ret);
 
+/* If FILE is a libjvm whose layout is known: fill in RET for BPF. H is what its file says. */
+bool runtimes_hotspot(
+	struct runtimes *r, uint32_t file, const struct unwindtab_hotspot *h, struct hotspot_file *ret);
+
 void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
 
 /* Keep the names of a function. EV was reported with LEN bytes. */
 void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len);
 
+/* The same for a method of Java, and for the methods of a place in compiled code. */
+void runtimes_method(struct runtimes *r, const struct offcpu_ev_method *ev, size_t len);
+void runtimes_inlined(struct runtimes *r, const struct offcpu_ev_inlined *ev, size_t len);
+
+/* Do the script frames of FILE stand for native frames? */
+bool runtimes_instead(const struct runtimes *r, uint32_t file);
+
+#define RUNTIMES_INLINED_MAX HOTSPOT_INLINED_MAX
+
 /*
- * The capture's id of a script frame, two words of a stack of the interpreter's
- * file FILE; its record is written if it is new. CAPTURE_NONE if out of memory.
+ * The capture's ids of a script frame, two words of a stack of the interpreter's
+ * file FILE: one, or several functions that a compiler has put into each other,
+ * innermost first, at most RUNTIMES_INLINED_MAX. Records that are new are
+ * written. Returns their number, 0 if out of memory.
  */
-uint32_t runtimes_frame(
-	struct runtimes *r, uint32_t file, uint64_t code, uint64_t position, struct cap_writer *w);
+size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_t position,
+	struct cap_writer *w, uint32_t *ids);
 
 struct runtimes_stats {
 	uint64_t functions; /* whose names were read */

@@ -565,6 +565,20 @@ static void take_code(void *ctx, const struct offcpu_ev_code *ev, size_t len)
 	runtimes_code(r->p.runtimes, ev, len);
 }
 
+static void take_method(void *ctx, const struct offcpu_ev_method *ev, size_t len)
+{
+	struct recorder *r = ctx;
+
+	runtimes_method(r->p.runtimes, ev, len);
+}
+
+static void take_inlined(void *ctx, const struct offcpu_ev_inlined *ev, size_t len)
+{
+	struct recorder *r = ctx;
+
+	runtimes_inlined(r->p.runtimes, ev, len);
+}
+
 static void take_thread(void *ctx, const struct offcpu_ev_thread *ev)
 {
 	struct recorder *r = ctx;
@@ -662,6 +676,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		.thread = take_thread,
 		.image = take_image,
 		.code = take_code,
+		.method = take_method,
+		.inlined = take_inlined,
 		.snapshot = take_snapshot,
 		.sample = take_sample };
 	/* before session_parts_open(), which creates the file as its last step */

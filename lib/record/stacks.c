@@ -344,19 +344,20 @@ static void cut(const struct stack *s, uint32_t depth, uint32_t *natives, uint32
 static void emit_scripts(
 	struct stack_table *t, const struct stack *s, uint32_t n, struct cap_stack *out, struct cap_writer *w)
 {
-	if (!n || base_grow(&t->places, &t->max_places, n, sizeof(*t->places)) != 0)
-		return;
-	out->scripts = t->places;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t *words = script_of(s, i);
-		uint32_t at = SCRIPT_AT(words[0]), before = i ? t->places[i - 1].at : 0;
+		uint32_t ids[RUNTIMES_INLINED_MAX], k = out->n_scripts, before = k ? t->places[k - 1].at : 0;
+		size_t found = runtimes_frames(t->runtimes, s->runtime, words[0], words[1], w, ids);
 
-		t->places[i].at = MAX(MIN(at, out->len - 1), before);
-		t->places[i].frame = runtimes_frame(t->runtimes, s->runtime, words[0], words[1], w);
-		if (t->places[i].frame == CAPTURE_NONE)
-			return;
-		out->n_scripts = i + 1;
+		if (!found || base_grow(&t->places, &t->max_places, k + found, sizeof(*t->places)) != 0)
+			break;
+		for (size_t j = 0; j < found; j++)
+			t->places[k + j] = (struct cap_script_at){
+				.at = MAX(MIN(SCRIPT_AT(words[0]), out->len - 1), before), .frame = ids[j]
+			};
+		out->n_scripts = (uint32_t)(k + found);
 	}
+	out->scripts = t->places;
 }
 
 static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack *out, struct cap_writer *w)
@@ -368,7 +369,8 @@ static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack
 	/* kernel stacks have no exact frames, so the indexes need no shift */
 	out->n_exact = s->n_exact;
 	out->exact = exact_of(s);
-	if (out->len + s->n_scripts > t->depth) {
+	/* frames that replace native ones are counted already */
+	if (out->len + (runtimes_instead(t->runtimes, s->runtime) ? 0 : s->n_scripts) > t->depth) {
 		cut(s, t->depth, &out->len, &scripts);
 		capture_truncate(out);
 	}

@@ -678,7 +678,7 @@ struct unwindspace {
 	uint64_t *segs; /* struct unwind_seg, written as one word */
 	uint64_t *used;
 	struct bitrun seg_runs, numbers;
-	int procs_fd, runtimes_fd;
+	int procs_fd, runtimes_fd, hotspots_fd;
 	struct table *tables; /* UNWIND_TABLES_MAX */
 	uint64_t n_rows, n_tables;
 	size_t held; /* tables and blocks of mappings, including leaving ones */
@@ -737,7 +737,11 @@ static int make_procs(struct unwindspace *s, uint32_t n, bool at_once, struct er
 		return err_sys(e, s->procs_fd, "cannot create the map 'unwind_procs'");
 	s->runtimes_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "runtimes", sizeof(uint32_t),
 		sizeof(struct runtime_file), RUNTIMES_MAX, NULL);
-	return s->runtimes_fd < 0 ? err_sys(e, s->runtimes_fd, "cannot create the map 'runtimes'") : 0;
+	if (s->runtimes_fd < 0)
+		return err_sys(e, s->runtimes_fd, "cannot create the map 'runtimes'");
+	s->hotspots_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "hotspots", sizeof(uint32_t),
+		sizeof(struct hotspot_file), RUNTIMES_MAX, NULL);
+	return s->hotspots_fd < 0 ? err_sys(e, s->hotspots_fd, "cannot create the map 'hotspots'") : 0;
 }
 
 static int make_books(struct unwindspace *s, uint32_t segs, struct err *e)
@@ -762,7 +766,7 @@ int unwindspace_open(const struct unwindspace_opts *opts, struct unwindspace **r
 
 	if (!s)
 		return err_nomem(e, "unwind tables");
-	s->procs_fd = s->runtimes_fd = -1;
+	s->procs_fd = s->runtimes_fd = s->hotspots_fd = -1;
 	/* first, because its thread works while the rest is made */
 	rc = chunks_open((uint32_t)MIN(opts->bytes / UNWIND_CHUNK_BYTES, UINT32_MAX), opts->first_chunks,
 		opts->broker, &s->chunks, e);
@@ -798,6 +802,8 @@ void unwindspace_close(struct unwindspace *s)
 		close(s->procs_fd);
 	if (s->runtimes_fd >= 0)
 		close(s->runtimes_fd);
+	if (s->hotspots_fd >= 0)
+		close(s->hotspots_fd);
 	free(s);
 }
 
@@ -809,6 +815,7 @@ void unwindspace_fds(const struct unwindspace *s, struct unwindspace_fds *ret)
 	ret->used = s->used_array.fd;
 	ret->procs = s->procs_fd;
 	ret->runtimes = s->runtimes_fd;
+	ret->hotspots = s->hotspots_fd;
 }
 
 /* Reserve room in both lists for one more entry, so that leave() cannot fail. */
@@ -1062,6 +1069,14 @@ int unwindspace_runtime_set(
 	int rc = bpf_map_update_elem(s->runtimes_fd, &number, f, BPF_ANY);
 
 	return rc ? err_sys(e, rc, "cannot show BPF an interpreter") : 0;
+}
+
+int unwindspace_hotspot_set(
+	struct unwindspace *s, uint32_t number, const struct hotspot_file *f, struct err *e)
+{
+	int rc = bpf_map_update_elem(s->hotspots_fd, &number, f, BPF_ANY);
+
+	return rc ? err_sys(e, rc, "cannot show BPF a virtual machine") : 0;
 }
 
 bool unwindspace_proc_get(const struct unwindspace *s, uint32_t tgid, struct unwind_proc *ret)

@@ -19,6 +19,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "system/broker.h"
+#include "hotspot_abi.h"
 #include "runtime_abi.h"
 #include "unwind/table.h"
 #include "unwind_abi.h"
@@ -151,7 +152,7 @@ struct unwindspace_opts {
 
 /* The descriptors of the maps, for bpf_map__reuse_fd(). */
 struct unwindspace_fds {
-	int chunks, segs, rules, used, procs, runtimes;
+	int chunks, segs, rules, used, procs, runtimes, hotspots;
 };
 
 int unwindspace_open(const struct unwindspace_opts *opts, struct unwindspace **ret, struct err *e);
@@ -209,6 +210,10 @@ int unwindspace_proc_set(struct unwindspace *s, uint32_t tgid, const struct unwi
 /* Show BPF the interpreter's file F as NUMBER, before a process refers to it. */
 int unwindspace_runtime_set(
 	struct unwindspace *s, uint32_t number, const struct runtime_file *f, struct err *e);
+
+/* The same for what belongs to HotSpot only. */
+int unwindspace_hotspot_set(
+	struct unwindspace *s, uint32_t number, const struct hotspot_file *f, struct err *e);
 
 /* Get the mappings that BPF has for TGID; BPF may have set them itself at a fork. False if there are none. */
 bool unwindspace_proc_get(const struct unwindspace *s, uint32_t tgid, struct unwind_proc *ret);

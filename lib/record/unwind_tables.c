@@ -487,12 +487,16 @@ uint32_t tableset_worker(const struct tableset *t)
 /* If F is an interpreter, show it to BPF. */
 static void recognise(struct tableset *t, struct tabfile *f, const struct unwindtab *tab)
 {
+	struct hotspot_file hotspot;
 	struct runtime_file file;
 	uint32_t number;
 
 	if (!t->runtimes || f->runtime || !tab->head->interpreter.kind)
 		return;
 	number = runtimes_file(t->runtimes, &tab->head->interpreter, &file);
+	if (runtimes_hotspot(t->runtimes, number, &tab->head->hotspot, &hotspot) &&
+		unwindspace_hotspot_set(t->space, number, &hotspot, NULL) != 0)
+		return;
 	if (number && unwindspace_runtime_set(t->space, number, &file, NULL) == 0)
 		f->runtime = number;
 }

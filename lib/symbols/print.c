@@ -313,6 +313,24 @@ static void put_label(struct buf *b, const struct frame *f)
 	buftext_str(b, "]");
 }
 
+/*
+ * As perf-map-agent names a method for perf, which stackcollapse-perf.pl and
+ * flamegraph.pl know: "Ljava/lang/Thread;::sleep".
+ */
+static void put_java(struct buf *b, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char class[2] = { 0 };
+
+	buftext_str(b, "L");
+	for (const char *p = name; dot && p < dot; p++) {
+		class[0] = *p == '.' ? '/' : *p;
+		buftext_escaped(b, class, TEXT_LINE);
+	}
+	buftext_str(b, ";::");
+	buftext_escaped(b, dot ? dot + 1 : name, TEXT_LINE);
+}
+
 /* As CPython names its functions for perf: "py::function:file". */
 static void put_script(struct buf *b, const struct frame *f)
 {
@@ -322,6 +340,10 @@ static void put_script(struct buf *b, const struct frame *f)
 		buftext_str(b, "[");
 		buftext_escaped(b, f->runtime, TEXT_WORD);
 		buftext_str(b, ": not readable]");
+		return;
+	}
+	if (strcmp(f->runtime, "java") == 0) {
+		put_java(b, f->name);
 		return;
 	}
 	buftext_escaped(b, python ? "py" : f->runtime, TEXT_WORD);
@@ -435,6 +457,21 @@ static void perf_text_frame(struct buf *b, const struct frame *f, bool lines)
 		put_place(b, f->file, f->line);
 }
 
+/* Is script frame I shown instead of its native frame? */
+static bool is_instead(const struct cap_stack *s, uint32_t i)
+{
+	return s->scripts[i].instead && (!i || s->scripts[i - 1].at != s->scripts[i].at);
+}
+
+static uint32_t shown_frames(const struct cap_stack *s)
+{
+	uint32_t n = s->len + s->n_scripts;
+
+	for (uint32_t i = 0; i < s->n_scripts; i++)
+		n -= is_instead(s, i);
+	return n;
+}
+
 /*
  * The line for the missing part of a stack: it replaces the frames of a failed stack and is the
  * outermost frame of a stack that was cut short. Nothing for a stack that reached an end, or one
@@ -449,7 +486,7 @@ static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 	buftext_str(b, "\t");
 	buftext_hex(b, is_stopped(s) ? s->stop_pc : 0, 16);
 	if (is_truncated(s))
-		buftext_printf(b, " [truncated at %" PRIu32 " frames", s->len + s->n_scripts);
+		buftext_printf(b, " [truncated at %" PRIu32 " frames", shown_frames(s));
 	else if (is_stopped(s))
 		buftext_printf(b, " [stopped: %s", error_phrase(s));
 	else
@@ -538,7 +575,7 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	json_str(j, keys->verdict, capture_verdict_name(s->verdict));
 	json_str(j, keys->error, word);
 	if (is_truncated(s)) {
-		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", s->len + s->n_scripts);
+		snprintf(text, sizeof(text), "truncated at %" PRIu32 " frames", shown_frames(s));
 		json_str(j, keys->error_text, text);
 	} else if (word && s->reason == REASON_ERRNO) {
 		json_str(j, keys->error_text, strerror(s->error < 0 ? -s->error : s->error));
@@ -550,11 +587,11 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	if (!s->n_exact)
 		return;
 	json_begin(j, keys->exact, '[');
-	for (uint32_t i = 0, before = 0; i < s->n_exact; i++) {
-		/* script frames are in the list of frames too */
-		while (before < s->n_scripts && s->scripts[before].at < s->exact[i])
-			before++;
-		json_u64(j, NULL, s->exact[i] + before);
+	for (uint32_t i = 0, script = 0, more = 0; i < s->n_exact; i++) {
+		/* script frames are in the list of frames too; the first one may replace the native one */
+		for (; script < s->n_scripts && s->scripts[script].at < s->exact[i]; script++)
+			more += !is_instead(s, script);
+		json_u64(j, NULL, s->exact[i] + more);
 	}
 	json_end(j, ']');
 }

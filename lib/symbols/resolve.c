@@ -676,7 +676,11 @@ static int resolve_frames(struct stackids *s, const struct cap_sample *a, struct
 		next += listed;
 		if (id == RESOLVE_FAILED)
 			return -ENOMEM;
-		s->ids[s->n_ids++] = id;
+		if (script < stack->n_scripts && stack->scripts[script].at == i &&
+			stack->scripts[script].instead)
+			ret->len--;
+		else
+			s->ids[s->n_ids++] = id;
 		for (; script < stack->n_scripts && stack->scripts[script].at == i; script++) {
 			id = resolve_script(s->r, stack->scripts[script].frame);
 			if (id == RESOLVE_FAILED)

@@ -823,7 +823,7 @@ static int compile(struct compiler *c, uint8_t **ret, size_t *len, struct err *e
 	if (rc)
 		return rc;
 	list_loads(c, loads);
-	c->head.interpreter = interpreter_find(c->f);
+	c->head.interpreter = interpreter_find(c->f, &c->head.hotspot);
 	if (read_spans(c) || make_keys(c))
 		return err_nomem(e, "FDEs");
 	rc = unwindrows_open(&c->rows, e);

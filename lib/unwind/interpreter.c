@@ -2,6 +2,7 @@
 #include "unwind/interpreter.h"
 #include "base/base.h"
 #include "elf/symbols.h"
+#include "unwind/hotspot.h"
 #include "runtime_abi.h"
 
 #include <ctype.h>
@@ -198,12 +199,25 @@ static bool find_python(const struct elffile *f, const struct dynsyms *d, struct
 	return true;
 }
 
-struct unwindtab_interpreter interpreter_find(const struct elffile *f)
+static bool find_java(const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret,
+	struct unwindtab_hotspot *hotspot)
+{
+	struct elfcode_symbol structs, types;
+
+	if (!dynsyms_find(d, "gHotSpotVMStructs", &structs) || !dynsyms_find(d, "gHotSpotVMTypes", &types))
+		return false;
+	ret->kind = RUNTIME_JAVA;
+	ret->version = hotspot_read(f, structs.value, types.value, hotspot);
+	return true;
+}
+
+struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct unwindtab_hotspot *hotspot)
 {
 	struct unwindtab_interpreter ret = { 0 };
 	struct dynsyms d;
 
-	if (f->is64 && dynsyms_open(f, &d))
-		find_python(f, &d, &ret);
+	*hotspot = (struct unwindtab_hotspot){ 0 };
+	if (f->is64 && dynsyms_open(f, &d) && !find_python(f, &d, &ret))
+		find_java(f, &d, &ret, hotspot);
 	return ret;
 }

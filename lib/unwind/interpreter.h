@@ -13,7 +13,7 @@
 #include "elf/file.h"
 #include "unwind/table.h"
 
-/* All zero if F is none, or cannot be read. */
-struct unwindtab_interpreter interpreter_find(const struct elffile *f);
+/* All zero if F is none, or cannot be read. HOTSPOT is filled in for RUNTIME_JAVA, else set to zero. */
+struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct unwindtab_hotspot *hotspot);
 
 #endif

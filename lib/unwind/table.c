@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define UNWINDTAB_MAGIC UINT64_C(0x3262617477755453) /* "STuwtab2" */
+#define UNWINDTAB_MAGIC UINT64_C(0x3362617477755453) /* "STuwtab3" */
 
 #define CRC_FROM (offsetof(struct unwindtab_head, crc) + sizeof(uint32_t))
 #define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)

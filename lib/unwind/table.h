@@ -52,6 +52,14 @@ struct unwindtab_interpreter {
 	uint64_t eval[2], cold[2]; /* the function that executes script code, and its unlikely part */
 };
 
+#define UNWINDTAB_HOTSPOT_SIZES 10
+
+/* If it is a libjvm: what its tables for debuggers say (unwind/hotspot.h). Addresses of variables. */
+struct unwindtab_hotspot {
+	uint64_t heaps, call_return, interpreter;
+	uint32_t sizes[UNWINDTAB_HOTSPOT_SIZES]; /* of structures, in the order of enum hotspot_size */
+};
+
 struct unwindtab_head {
 	uint64_t magic;
 	uint32_t crc; /* CRC-32C of everything after this word */
@@ -65,6 +73,7 @@ struct unwindtab_head {
 	uint32_t n_loads;
 	uint64_t left[UNWINDTAB_LEFT];
 	struct unwindtab_interpreter interpreter;
+	struct unwindtab_hotspot hotspot;
 };
 
 /* Bits: a program with parts in Go may have all of them. */

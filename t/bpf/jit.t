@@ -194,7 +194,8 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 	kill "$java" 2>/dev/null
 	like "$(pieces "$TMP/java.cap")" 'void W\.waitsInJava\(\)' "Java with a perf map: a method that waits has its name"
 
-	# without any flag: methods are interpreted, and each has one frame. jstack knows how many there are
+	# without any flag, and as a virtual machine of an unknown version: methods are interpreted, and each
+	# has one frame. jstack knows how many there are
 	cat >"$TMP/java/D.java" <<-'JAVA'
 		import java.util.concurrent.locks.LockSupport;
 		public class D {
@@ -227,13 +228,13 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 	# every wait is below these frames from now on
 	blocked() { timeout 20 jstack "$java" >"$TMP/jstack" 2>/dev/null && [ "$(grep -cE '^"(sleeps|deep|waits|parks|reads|naps|main)"' "$TMP/jstack")" -eq 7 ] && [ "$(grep -A 1 -E '^"(sleeps|deep|waits|parks|reads|main)"' "$TMP/jstack" | grep -cE 'State: .*WAITING|State: RUNNABLE')" -eq 6 ]; }
 	until_true blocked
-	rec_start "$TMP/depth.cap" -q -p "$java"
+	rec_start "$TMP/depth.cap" -q --runtimes none -p "$java"
 	sleep 0.5
 	rec_stop
-	run "$BIN/offcpu-record" --force -o "$TMP/said.cap" -p "$java" -d 0.2
+	run "$BIN/offcpu-record" --force --runtimes none -o "$TMP/said.cap" -p "$java" -d 0.2
 	like "$(cat "$err")" 'user stacks: .*unverified
   unverified: unwound partly by frame pointer, .*
-  java: -XX:\+PreserveFramePointer ' "Java without any flag: the summary explains what is unverified, and which flags help"
+  java: -XX:\+PreserveFramePointer ' "Java by frame pointer: the summary explains what is unverified, and which flags help"
 	kill "$java" 2>/dev/null
 	want=$(perl -ne 'if (/^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=0x([0-9a-f]+)/) { $t = hex $2; $n{$t} = 1; $name{$t} = $1 }
 		elsif (/^$/) { $t = 0 } elsif (/^\tat / && $t) { $n{$t}++ }
@@ -245,8 +246,8 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 		my $n = grep { ($_->{module} // "") !~ m{^/[^/]|^\[vdso} } @f;
 		$n = "$w->{user_stack_verdict}, $w->{user_stack_error}" if $w->{user_stack_error} || ($f[-1]{symbol} // "") !~ /^(__clone3|clone3|_start)/;
 		$h{"$name{$w->{tid}}=$n"} = 1' | sed 's/ 1$//' | sort | paste -sd ' ')
-	is "$got" "$want" "Java without any flag: every stack is whole, and has as many frames of methods as jstack prints"
-	is "$(waits "$TMP/depth.cap" '$n++ if $w->{user_stack_error}')" 0 "Java without any flag: no stack is stopped"
+	is "$got" "$want" "Java by frame pointer: every stack is whole, and has as many frames of methods as jstack prints"
+	is "$(waits "$TMP/depth.cap" '$n++ if $w->{user_stack_error}')" 0 "Java by frame pointer: no stack is stopped"
 else
 	skip "Java" "no JDK"
 fi

@@ -7,8 +7,10 @@
 #include "unwind/interpreter.h"
 #include "base/base.h"
 #include "base/tap.h"
+#include "record/hotspot.h"
 #include "runtime_abi.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -16,13 +18,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LIBJVM "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so"
+
 static struct unwindtab_interpreter find(const char *path)
 {
 	struct unwindtab_interpreter i = { .kind = 99 };
+	struct unwindtab_hotspot hotspot;
 	struct elffile *f = NULL;
 
 	if (elffile_open(AT_FDCWD, path, false, &f, NULL) == 0)
-		i = interpreter_find(f);
+		i = interpreter_find(f, &hotspot);
 	elffile_close(f);
 	return i;
 }
@@ -88,6 +93,7 @@ static void test_damage(struct tap *t, const char *path)
 	off_t len = lseek(fd, 0, SEEK_END);
 	uint8_t *bytes = malloc((size_t)len);
 	unsigned int seed = 1, found = 0, tried = 0;
+	struct unwindtab_hotspot hotspot;
 
 	if (!bytes || pread(fd, bytes, (size_t)len, 0) != len)
 		abort();
@@ -106,7 +112,7 @@ static void test_damage(struct tap *t, const char *path)
 		}
 		if (elffile_image(bytes, (size_t)len, &f, NULL) == 0) {
 			tried++;
-			found += interpreter_find(f).kind == RUNTIME_PYTHON;
+			found += interpreter_find(f, &hotspot).kind == RUNTIME_PYTHON;
 		}
 		elffile_close(f);
 		for (size_t k = 8; k-- > 0;)
@@ -115,6 +121,100 @@ static void test_damage(struct tap *t, const char *path)
 	tap_ok(t, tried > 500 && found, "damaged files are read without harm (%u, %u of them recognised)",
 		tried, found);
 	free(bytes);
+}
+
+/* The value of SYMBOL in .symtab, which Debian's libjvm has. */
+static uint64_t local_symbol(const char *path, const char *name)
+{
+	char command[PATH_MAX + 200];
+
+	snprintf(command, sizeof(command), "nm %s | awk '$3 == \"%s\" { print $1; exit }'", path, name);
+	return run(command, NULL);
+}
+
+static bool find_jvm(struct elffile *f, struct unwindtab_interpreter *i, struct unwindtab_hotspot *h)
+{
+	*i = interpreter_find(f, h);
+	return i->kind == RUNTIME_JAVA;
+}
+
+static void test_java(struct tap *t, const char *path)
+{
+	struct unwindtab_hotspot h, other;
+	struct unwindtab_interpreter i = { 0 };
+	struct runtime_file version;
+	struct hotspot_file layout;
+	struct elffile *f = NULL;
+	char command[PATH_MAX + 200];
+	uint64_t major, update;
+
+	if (elffile_open(AT_FDCWD, path, false, &f, NULL) != 0) {
+		tap_ok(t, true, "no libjvm # SKIP no Java 17 of Debian");
+		return;
+	}
+	tap_ok(t, find_jvm(f, &i, &h), "libjvm is recognised");
+	snprintf(command, sizeof(command),
+		"strings -a %s | sed -n 's/^\\([0-9]*\\)\\.0\\.\\([0-9]*\\)+[0-9]*-Debian.*/0x\\1 \\2/p' | "
+		"head -1",
+		path);
+	major = run(command, &update);
+	tap_ok(t, major == 0x17 && i.version == (17u << 24 | (uint32_t)update << 8),
+		"its version is that of the string in it (%x)", i.version);
+	tap_ok(t,
+		h.heaps && h.heaps == local_symbol(path, "_ZN9CodeCache6_heapsE") &&
+			h.call_return ==
+				local_symbol(path, "_ZN12StubRoutines25_call_stub_return_addressE") &&
+			h.interpreter == local_symbol(path, "_ZN19AbstractInterpreter5_codeE"),
+		"the variables are where nm sees them");
+	version.version = i.version;
+	tap_ok(t,
+		hotspot_version(&version, 0) && hotspot_layout(i.version, &h, &layout) &&
+			layout.heaps == h.heaps,
+		"its layout is known");
+	other = h;
+	other.sizes[HOTSPOT_NMETHOD] += 8;
+	tap_ok(t, !hotspot_layout(i.version, &other, &layout), "another size of a structure is refused");
+	version.version = 25u << 24;
+	tap_ok(t, !hotspot_version(&version, 0) && !hotspot_layout(25u << 24, &h, &layout),
+		"another version is refused");
+	elffile_close(f);
+}
+
+/* Damage to the tables of libjvm and what is around them must not be followed anywhere. */
+static void test_java_damage(struct tap *t, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t len = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	uint8_t *bytes = len ? malloc((size_t)len) : NULL;
+	unsigned int seed = 7, found = 0;
+
+	for (int round = 0; bytes && round < 60; round++) {
+		struct unwindtab_interpreter i;
+		struct unwindtab_hotspot h;
+		struct elffile *f = NULL;
+
+		if (pread(fd, bytes, (size_t)len, 0) != len)
+			abort();
+		if (elffile_image(bytes, (size_t)len, &f, NULL) != 0)
+			abort();
+		for (size_t s = 0; s < f->n_sections; s++) {
+			const struct elffile_section *x = &f->sections[s];
+
+			/* .rela.dyn, .data: many words, anywhere */
+			if (!(x->type == SHT_RELA || (x->type == SHT_PROGBITS && (x->flags & SHF_WRITE))))
+				continue;
+			for (uint64_t k = 0; k < x->size / (round < 30 ? 4000 : 100); k++) {
+				seed = seed * 1664525 + 1013904223;
+				bytes[x->offset + seed % x->size] = (uint8_t)(seed >> 20);
+			}
+		}
+		found += find_jvm(f, &i, &h);
+		elffile_close(f);
+	}
+	tap_ok(t, !bytes || found, "a damaged libjvm is read without harm");
+	free(bytes);
+	if (fd >= 0)
+		close(fd);
 }
 
 int main(void)
@@ -132,5 +232,7 @@ int main(void)
 	if (!realpath("/usr/bin/python3", python))
 		python[0] = 0;
 	test_damage(&t, python);
+	test_java(&t, LIBJVM);
+	test_java_damage(&t, LIBJVM);
 	return tap_done(&t);
 }
