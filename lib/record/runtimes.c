@@ -41,6 +41,7 @@ struct place {
 
 struct runtimes {
 	bool wanted[RUNTIME_KINDS];
+	bool unwatched;
 	struct file files[RUNTIMES_MAX];
 	uint32_t n_files;
 	struct function *functions;
@@ -415,14 +416,23 @@ size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_
 	return ids[0] != CAPTURE_NONE;
 }
 
-static void put_summary(char *to, size_t size, const struct file *f, uint64_t processes)
+void runtimes_unwatched(struct runtimes *r)
+{
+	r->unwatched = true;
+}
+
+static const char unwatched_text[] =
+	" (its functions are not shown: no target had an interpreter when the recording began; name it with "
+	"--runtimes)";
+
+static void put_summary(char *to, size_t size, const struct file *f, bool unwatched, uint64_t processes)
 {
 	size_t len = strlen(to);
 
-	snprintf(to + len, size - len, "%s%s %u.%u%s, %" PRIu64 " process%s", len ? "; " : "",
+	snprintf(to + len, size - len, "%s%s %u.%u%s, %" PRIu64 " process%s%s", len ? "; " : "",
 		known[f->kind].name, f->version >> 24, f->version >> 16 & 0xff,
 		f->refused ? " (version not known, its functions are not shown)" : "", processes,
-		processes == 1 ? "" : "es");
+		processes == 1 ? "" : "es", unwatched && !f->refused ? unwatched_text : "");
 }
 
 /* Files of the same version count as one runtime. */
@@ -452,6 +462,7 @@ void runtimes_stats(const struct runtimes *r, struct runtimes_stats *ret)
 				r->files[k].version >> 16 == r->files[i].version >> 16)
 				processes += r->files[k].processes;
 		if (processes)
-			put_summary(ret->summary, sizeof(ret->summary), &r->files[i], processes);
+			put_summary(
+				ret->summary, sizeof(ret->summary), &r->files[i], r->unwatched, processes);
 	}
 }

@@ -40,6 +40,9 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 bool runtimes_hotspot(
 	struct runtimes *r, uint32_t file, const struct unwindtab_hotspot *h, struct hotspot_file *ret);
 
+/* BPF does not look for script frames in this recording: the summary says so of what is recognised. */
+void runtimes_unwatched(struct runtimes *r);
+
 void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
 
 /* Keep the names of a function. EV was reported with LEN bytes. */

@@ -15,6 +15,7 @@
 #include "symbols/kallsyms.h"
 #include "system/broker.h"
 #include "system/drop.h"
+#include "system/maps.h"
 #include "system/privileges.h"
 #include "system/proc.h"
 #include "system/sandbox.h"
@@ -319,6 +320,36 @@ static void add_limits(struct session_parts *p, bool raw)
 		session_parts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
 }
 
+/* Could this mapping be of an interpreter? Its symbols decide; this is only for may_have_runtime(). */
+static int could_be_runtime(void *ctx, const struct procmap *m)
+{
+	static const char *const names[] = { "python", "libpython", "libjvm", "php", "libphp", "perl",
+		"libperl", "ruby", "libruby" };
+	const char *slash = strrchr(m->path, '/');
+
+	(void)ctx;
+	for (size_t i = 0; slash && i < ARRAY_LEN(names); i++)
+		if (strncmp(slash + 1, names[i], strlen(names[i])) == 0)
+			return 1;
+	return 0;
+}
+
+/*
+ * Could a target have script frames? Programs that look for them take the verifier some 60 ms longer. So
+ * they are not loaded if all targets are known and none maps an interpreter; unless --runtimes names one.
+ */
+static bool may_have_runtime(const struct recorder_opts *o)
+{
+	bool may = o->bpf.all || o->n_comms || o->bpf.follow || o->command_pid || o->in ||
+		   (o->runtimes && strcmp(o->runtimes, "auto") != 0);
+
+	for (size_t i = 0; !may && i < o->n_pids; i++)
+		may = procmaps_each(o->pids[i], could_be_runtime, NULL, NULL) != 0;
+	for (size_t i = 0; !may && i < o->n_tids; i++)
+		may = procmaps_each(o->tids[i], could_be_runtime, NULL, NULL) != 0;
+	return may;
+}
+
 /* With --unwind auto, fall back to frame pointers if the kernel refuses the walk by tables. */
 static int load(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
@@ -332,7 +363,9 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 	if (p->unwinder) {
 		unwinder_fds(p->unwinder, &tables);
 		opts.tables = &tables;
-		opts.scripts = p->runtimes != NULL;
+		opts.scripts = p->runtimes && may_have_runtime(o);
+		if (p->runtimes && !opts.scripts)
+			runtimes_unwatched(p->runtimes);
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
