@@ -113,11 +113,11 @@ for how in none cycle calls wild kernel odd code thread huge width control futur
 	at_exit_kill $!
 	until_true test -s "$TMP/said.$how"
 done
-# shellcheck disable=SC2086 # a list
 # shellcheck disable=SC2086 # words
 rec "$TMP/unnamed.cap" -d 0.1 $fakes
 like "$("$BIN/capinfo" "$TMP/unnamed.cap" 2>/dev/null)" 'its functions are not shown: no target had an interpreter when the recording began; name it with --runtimes' \
 	"an interpreter in a file of another name is reported, and --runtimes shows its functions"
+# shellcheck disable=SC2086 # words
 rec "$TMP/lie.cap" --runtimes python -d 0.3 $fakes
 is "$rc" 0 "programs that lie about their frames are recorded"
 waits "$TMP/lie.cap" 'push @o, join " ", $w->{pid}, (grep { ($_->{symbol} // "") =~ /^_PyEval_EvalFrameDefault/ } @{$w->{user_stack}}) ? "native" : "-",

@@ -24,8 +24,8 @@ static void (*volatile nowhere)(void);
 void fn_leaf_returns(void *arg);
 FUNCTION(fn_leaf_returns, "xor %eax, %eax\nmov %rdi, %rsi\nxor %edi, %edi\nmov $1, %edx\nsyscall\nret")
 void fn_leaf_goes_on(void *arg);
-FUNCTION(fn_leaf_goes_on,
-	"xor %eax, %eax\nmov %rdi, %rsi\nxor %edi, %edi\nmov $1, %edx\nsyscall\ncmp $-4095, %rax\nmov %rax, %rdx\nret")
+FUNCTION(fn_leaf_goes_on, "xor %eax, %eax\nmov %rdi, %rsi\nxor %edi, %edi\nmov $1, %edx\nsyscall\ncmp "
+			  "$-4095, %rax\nmov %rax, %rdx\nret")
 
 /* call FN(ARG) below a frame of their own; RBP is the callee's own business */
 void fn_skips(void (*fn)(void *), void *arg);
@@ -33,10 +33,11 @@ FUNCTION(fn_skips, "mov %rdi, %rax\nmov %rsi, %rdi\nsub $24, %rsp\ncall *%rax\na
 void fn_skips_far(void (*fn)(void *), void *arg);
 FUNCTION(fn_skips_far, "mov %rdi, %rax\nmov %rsi, %rdi\nsub $1032, %rsp\ncall *%rax\nadd $1032, %rsp\nret")
 void fn_pops(void (*fn)(void *), void *arg);
-FUNCTION(fn_pops,
-	"mov %rdi, %rax\nmov %rsi, %rdi\npush %rbp\nmov $1, %ebp\nsub $16, %rsp\ncall *%rax\nadd $16, %rsp\npop %rbp\nret")
+FUNCTION(fn_pops, "mov %rdi, %rax\nmov %rsi, %rdi\npush %rbp\nmov $1, %ebp\nsub $16, %rsp\ncall *%rax\nadd "
+		  "$16, %rsp\npop %rbp\nret")
 void fn_leaves(void (*fn)(void *), void *arg);
-FUNCTION(fn_leaves, "mov %rdi, %rax\nmov %rsi, %rdi\npush %rbp\nmov %rsp, %rbp\nsub $64, %rsp\ncall *%rax\nleave\nret")
+FUNCTION(fn_leaves,
+	"mov %rdi, %rax\nmov %rsi, %rdi\npush %rbp\nmov %rsp, %rbp\nsub $64, %rsp\ncall *%rax\nleave\nret")
 
 /* the trampoline that this program's handlers return to */
 void fn_restorer(void);
