@@ -38,7 +38,7 @@ for mode in btf raw; do
 	refused '' "$BIN/offcpu-record" "$TMP/w.cap" --mode $mode -- "$OBJ/t/work/waits"
 	is "$rc" 0 "$mode: a command is recorded"
 	is "$(verdicts "$TMP/w.cap" | cut -d' ' -f1 | tr '\n' ' ')" 'complete ' "$mode: every stack is complete"
-	is "$(outermost "$TMP/w.cap" | tr -s ' \n' ' ')" '__clone3 _start ' "$mode: the outermost frames have names"
+	is "$(outermost "$TMP/w.cap" | tr -s ' \n' ' ')" '_start clone3 ' "$mode: the outermost frames have names"
 	is "$(grep -c 'degraded: processes are followed by /proc alone.*perf event' "$err")" 1 \
 		"$mode: the degradation is reported once, with the reason"
 	like "$("$BIN/capinfo" "$TMP/w.cap")" 'followed by /proc alone' "$mode: capinfo shows the degradation"
@@ -47,10 +47,10 @@ done
 # Ordinary users.
 refused "$NOBODY --inh-caps=-all,$ALL --ambient-caps=-all,$ALL" "$TMP/u/offcpu-record" "$TMP/u/a.cap" -- "$TMP/u/waits"
 is "$rc $(verdicts "$TMP/u/a.cap" | cut -d' ' -f1 | tr '\n' ' ')" '0 complete ' 'a user with ambient capabilities: every stack is complete'
-is "$(outermost "$TMP/u/a.cap" | tr -s ' \n' ' ')" '__clone3 _start ' 'a user with ambient capabilities: the outermost frames have names'
+is "$(outermost "$TMP/u/a.cap" | tr -s ' \n' ' ')" '_start clone3 ' 'a user with ambient capabilities: the outermost frames have names'
 refused "$NOBODY --inh-caps=-all" "$TMP/u/file/offcpu-record" "$TMP/u/f.cap" -- "$TMP/u/waits"
 is "$rc $(verdicts "$TMP/u/f.cap" | cut -d' ' -f1 | tr '\n' ' ')" '0 complete ' 'a user with file capabilities: every stack is complete'
-is "$(outermost "$TMP/u/f.cap" | tr -s ' \n' ' ')" '__clone3 _start ' 'a user with file capabilities: the outermost frames have names'
+is "$(outermost "$TMP/u/f.cap" | tr -s ' \n' ' ')" '_start clone3 ' 'a user with file capabilities: the outermost frames have names'
 
 # A process that already runs, with -p and with -a.
 mkfifo "$TMP/life" && exec 7<>"$TMP/life"
