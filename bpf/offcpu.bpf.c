@@ -28,7 +28,11 @@
 #include "unwind.bpf.h"
 #include "runtime.bpf.h"
 #include "offcpu_stacks.bpf.h"
+#include "script.bpf.h"
 #include "python.bpf.h"
+#include "php.bpf.h"
+#include "perl.bpf.h"
+#include "script_walk.bpf.h"
 #include "offcpu_snapshot.bpf.h"
 #include "offcpu_user.bpf.h"
 

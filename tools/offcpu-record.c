@@ -98,7 +98,7 @@ static const struct cli_option options[] = {
 		CLI_WORD(struct recargs, unwind, unwinds) },
 	{ 0, "runtimes", "LIST",
 		"functions of the programs of these interpreters: auto (default: all that are known), none, "
-		"python",
+		"python, php, perl",
 		CLI_TEXT(struct recargs, rec.runtimes) },
 	{ 0, "unwind-memory", "SIZE",
 		"of tables in the kernel at most (16M, 1G; default a sixteenth of the memory, up to 512M)",

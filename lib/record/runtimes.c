@@ -2,6 +2,8 @@
 #include "record/runtimes.h"
 #include "base/bytes.h"
 #include "base/intern.h"
+#include "record/perl.h"
+#include "record/php.h"
 #include "record/python.h"
 
 #include <errno.h>
@@ -14,9 +16,15 @@
 static const struct runtime {
 	const char *name;
 	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
+	/* NULL: the position is the line */
 	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
-} known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line } };
+	bool qualified; /* the class or package of a function came in place of a line table */
+} known[RUNTIME_KINDS] = {
+	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false },
+	[RUNTIME_PHP] = { "php", php_layout, NULL, true },
+	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true },
+};
 
 struct file {
 	uint32_t kind, version;
@@ -54,7 +62,7 @@ static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 		}
 	}
 	err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
-	err_hint(e, "known are: python");
+	err_hint(e, "known are: python, php, perl");
 	return -EINVAL;
 }
 
@@ -165,8 +173,10 @@ static char *to_utf8(unsigned int kind, const uint8_t *p, size_t n)
 	const size_t width = kind == SCRIPT_UCS4 ? 4 : kind == SCRIPT_UCS2 ? 2 : 1;
 	struct buf b = { 0 };
 
-	if (kind == SCRIPT_UNREADABLE || kind > SCRIPT_UCS4)
+	if (kind == SCRIPT_UNREADABLE || kind > SCRIPT_UTF8)
 		return NULL;
+	for (; kind == SCRIPT_UTF8 && n; p++, n--)
+		buf_put(&b, *p ? p : (const uint8_t *)"?", 1);
 	for (; n >= width; p += width, n -= width) {
 		uint32_t c = 0;
 
@@ -194,11 +204,29 @@ static void keep_lines(struct runtimes *r, struct function *f, const struct offc
 	r->lines_bytes += ev->lines_bytes;
 }
 
+/* CLASS::NAME, of the N bytes at CLASS; NAME alone if there are none. Consumes NAME; NULL = out of memory. */
+static char *qualify(char *name, const uint8_t *class, size_t n)
+{
+	struct buf b = { 0 };
+
+	if (!name || !n)
+		return name;
+	/* the rest of the name of one of PHP's anonymous classes, after a NUL, is where it was defined */
+	buf_put(&b, class, strnlen((const char *)class, n));
+	buf_put(&b, "::", 2);
+	buf_put(&b, name, strlen(name) + 1);
+	free(name);
+	if (!b.failed)
+		return (char *)b.p;
+	buf_free(&b);
+	return NULL;
+}
+
 void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len)
 {
 	struct function *f;
+	uint32_t at, kind;
 	bool added;
-	uint32_t at;
 
 	if (!r || len < offsetof(struct offcpu_ev_code, lines) ||
 		len - offsetof(struct offcpu_ev_code, lines) < ev->lines_bytes || !ev->runtime ||
@@ -209,13 +237,17 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 	at = idmap_put(&r->by_code, ev->code, ev->check, (uint32_t)r->n_functions, &added);
 	if (at == UINT32_MAX || !added)
 		return;
+	kind = r->files[ev->runtime].kind;
 	f = &r->functions[r->n_functions++];
 	*f = (struct function){
 		.file = ev->runtime, .first_line = ev->first_line, .all_lines = ev->lines_all
 	};
 	f->name = to_utf8(ev->name_kind, ev->name, ev->name_bytes);
 	f->source = to_utf8(ev->file_kind, ev->file, ev->file_bytes);
-	keep_lines(r, f, ev);
+	if (known[kind].qualified)
+		f->name = qualify(f->name, ev->lines, ev->lines_bytes);
+	else
+		keep_lines(r, f, ev);
 	r->stats.functions += f->name != NULL;
 }
 
@@ -244,7 +276,7 @@ uint32_t runtimes_frame(
 {
 	const struct idmap_slot *slot = idmap_find(&r->by_code, SCRIPT_CODE(code), SCRIPT_CHECK(position));
 	const struct function *f = slot ? &r->functions[slot->value] : NULL;
-	uint32_t kind = file < r->n_files ? r->files[file].kind : RUNTIME_NONE;
+	uint32_t kind = file < r->n_files ? r->files[file].kind : RUNTIME_NONE, line;
 
 	if (kind == RUNTIME_NONE)
 		return CAPTURE_NONE;
@@ -252,10 +284,13 @@ uint32_t runtimes_frame(
 		r->stats.unnamed++;
 		return frame(r, kind, UINT32_MAX, 0, w);
 	}
-	return frame(r, kind, slot->value,
-		known[kind].line(r->files[file].version, f->first_line, f->lines, f->n_lines,
-			f->n_lines < f->all_lines, SCRIPT_POSITION(position)),
-		w);
+	line = SCRIPT_POSITION(position);
+	if (known[kind].line)
+		line = known[kind].line(r->files[file].version, f->first_line, f->lines, f->n_lines,
+			f->n_lines < f->all_lines, line);
+	else if (line == SCRIPT_POSITION_NONE)
+		line = 0;
+	return frame(r, kind, slot->value, line, w);
 }
 
 static void put_summary(char *to, size_t size, const struct file *f, uint64_t processes)
