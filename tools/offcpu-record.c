@@ -195,7 +195,7 @@ static int check_opts(const struct cli *c, void *opts)
 	b->use_exec = o->command != NULL;
 	if (runtimes_check(o->rec.runtimes, &e) != 0)
 		return cli_usage(
-			c, "option '--runtimes': %s; it takes auto, none, or of these: python", e.msg);
+			c, "option '--runtimes': %s; it takes auto, none, or of these: python, php, perl", e.msg);
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;
 	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;
