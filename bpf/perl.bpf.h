@@ -111,24 +111,51 @@ static __always_inline __u64 perl_body(struct task_struct *task, __u64 at, __u32
 	return (flags & PERL_SV_TYPE) == type && (flags & wanted) == wanted ? head[0] : 0;
 }
 
+/* The name of package STASH. The one that was found last is remembered. */
+static __always_inline bool perl_package(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 stash, struct perl_name *ret)
+{
+	__u64 body, at;
+
+	if (stash != k->package) {
+		k->package = 0;
+		body = perl_body(task, stash, PERL_HV, PERL_OOK);
+		if (!body || script_read(task, k->code_bytes, 32, body + f->perl.package_name))
+			return false;
+		at = CODE_WORD(k, 0);
+		if (CODE_INT(k, f->perl.package_names - f->perl.package_name) &&
+			script_read(task, &at, 8, at))
+			return false;
+		if (!perl_hek(task, at, ret))
+			return false;
+		k->package = stash;
+		k->package_at = ret->at;
+		k->package_head = (__u64)ret->hash << 32 | (__u32)ret->len;
+	}
+	ret->at = k->package_at;
+	ret->hash = k->package_head >> 32;
+	ret->len = k->package_head;
+	return true;
+}
+
 /* The package and the name of subroutine CV. */
-static __always_inline bool perl_sub(struct task_struct *task, const struct runtime_file *f, __u64 cv,
-	struct perl_name *package, struct perl_name *name)
+static __always_inline bool perl_sub(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 cv, struct perl_name *package, struct perl_name *name)
 {
 	__u64 head[2], body, stash, at, both[2];
-	__u32 flags = 0, type;
-	__s32 count = 0;
+	__u32 flags, type;
 
 	package->at = name->at = 0;
 	if (script_read(task, head, sizeof(head), cv))
 		return false;
 	type = head[1] >> 32 & PERL_SV_TYPE;
-	if (type != PERL_CV && type != PERL_FM)
+	if ((type != PERL_CV && type != PERL_FM) ||
+		script_read(task, k->code_bytes, 64, head[0] + f->perl.cv_package))
 		return false;
-	body = head[0];
-	if (script_read(task, &flags, 4, body + f->perl.cv_flags) ||
-		script_read(task, &stash, 8, body + f->perl.cv_package) ||
-		script_read(task, &at, 8, body + f->perl.cv_glob) || !at)
+	stash = CODE_WORD(k, 0);
+	at = CODE_WORD(k, f->perl.cv_glob - f->perl.cv_package);
+	flags = CODE_INT(k, f->perl.cv_flags - f->perl.cv_package);
+	if (!at)
 		return false;
 	if (!(flags & PERL_CV_NAMED)) {
 		body = perl_body(task, at, PERL_GV, 0);
@@ -139,23 +166,20 @@ static __always_inline bool perl_sub(struct task_struct *task, const struct runt
 	}
 	if (!perl_hek(task, at, name) || !at)
 		return false;
-	if (flags & PERL_CV_LEXICAL)
-		return true;
-	body = perl_body(task, stash, PERL_HV, PERL_OOK);
-	if (!body || script_read(task, &at, 8, body + f->perl.package_name) ||
-		script_read(task, &count, 4, body + f->perl.package_names))
-		return false;
-	if (count && script_read(task, &at, 8, at))
-		return false;
-	return perl_hek(task, at, package);
+	return flags & PERL_CV_LEXICAL || perl_package(task, k, f, stash, package);
 }
 
-/* The file of the statement and its line. */
-static __always_inline bool perl_statement(
-	struct task_struct *task, const struct runtime_file *f, __u64 statement, __u64 *file, __u32 *line)
+/* The file of the statement and its line, which are less than 24 bytes apart. */
+static __always_inline bool perl_statement(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 statement, __u64 *file, __u32 *line)
 {
-	return !script_read(task, file, 8, statement + f->perl.statement_file) && *file &&
-	       !script_read(task, line, 4, statement + f->perl.statement_line);
+	__u32 from = f->perl.statement_line & ~7;
+
+	if (script_read(task, k->code_bytes, 24, statement + from))
+		return false;
+	*file = CODE_WORD(k, f->perl.statement_file - from);
+	*line = CODE_INT(k, f->perl.statement_line - from);
+	return *file != 0;
 }
 
 /*
@@ -169,7 +193,7 @@ static __always_inline bool perl_code(struct task_struct *task, struct script_wa
 	__u64 hash, file;
 
 	k->code = cv;
-	if (!cv || cv >> SCRIPT_AT_SHIFT || !perl_statement(task, f, statement, &file, line))
+	if (!cv || cv >> SCRIPT_AT_SHIFT || !perl_statement(task, k, f, statement, &file, line))
 		return script_stop(k, SCRIPT_MEMORY);
 	hash = mix(mix(k->seed, cv), what);
 	/* each is at another place of memory with time, so its text too */
@@ -180,7 +204,7 @@ static __always_inline bool perl_code(struct task_struct *task, struct script_wa
 	hash = mix(hash, file);
 	hash = mix(hash, k->file_hash);
 	if (what == PERL_IS_SUB) {
-		if (!perl_sub(task, f, cv, &package, &name))
+		if (!perl_sub(task, k, f, cv, &package, &name))
 			return script_stop(k, SCRIPT_MEMORY);
 		hash = mix(hash, name.at);
 		hash = mix(hash, (__u64)name.hash << 32 | (__u32)name.len);
@@ -323,7 +347,7 @@ static __always_inline void perl_names(struct task_struct *task, struct script_w
 		script_word(ev, "{main}");
 	} else if (what == PERL_IS_EVAL) {
 		script_word(ev, "(eval)");
-	} else if (perl_sub(task, f, ev->code, &package, &name)) {
+	} else if (perl_sub(task, k, f, ev->code, &package, &name)) {
 		ev->name_kind = script_text(task, name.at + f->perl.name_text, name.len, ev->name,
 			SCRIPT_NAME_BYTES, &ev->name_bytes);
 		if (package.at && script_text(task, package.at + f->perl.name_text, package.len, ev->lines,

@@ -138,6 +138,7 @@ static __always_inline bool is_of(struct task_struct *task, struct script_walk *
 {
 	k->reason = SCRIPT_NONE;
 	k->file = 0;
+	k->package = 0;
 	if (f->kind == RUNTIME_PYTHON)
 		return python_is(task, k, f, ev);
 	if (f->kind == RUNTIME_PHP)
@@ -261,6 +262,7 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->window_len = 0;
 	k->main_thread = key->tgid == key->tid;
 	k->pending = 0;
+	k->package = 0;
 	k->reason = k->beyond = 0;
 }
 
