@@ -241,7 +241,7 @@ __noinline int hash_symbol_words(__u32 remote)
 	volatile __u32 *left;
 	__u64 hash;
 
-	if (!scripts || !s)
+	if (!WATCHED(RUNTIME_JAVA) || !s)
 		return 0;
 	left = &s->hotspot.left;
 	hash = s->hotspot.hash;
@@ -344,7 +344,7 @@ __noinline int java_own_method(__u64 method)
 {
 	struct scratch *s = my_scratch();
 
-	return scripts && s && java_method(NULL, s, method);
+	return WATCHED(RUNTIME_JAVA) && s && java_method(NULL, s, method);
 }
 
 static __always_inline bool check_method(struct task_struct *task, struct scratch *s, __u64 method)
@@ -467,7 +467,7 @@ __noinline int java_number(__u32 remote)
 	struct scratch *s = scratch_of(remote);
 	volatile __u32 *at, *sum;
 
-	if (!scripts || !s)
+	if (!WATCHED(RUNTIME_JAVA) || !s)
 		return 0;
 	at = &s->hotspot.at;
 	sum = &s->hotspot.left;
@@ -641,14 +641,14 @@ __noinline int hotspot_own(void)
 {
 	struct scratch *s = my_scratch();
 
-	return scripts && s && hotspot_find(NULL, s);
+	return WATCHED(RUNTIME_JAVA) && s && hotspot_find(NULL, s);
 }
 
 __noinline int java_own_step(void)
 {
 	struct scratch *s = my_scratch();
 
-	return scripts && s && java_step(NULL, s);
+	return WATCHED(RUNTIME_JAVA) && s && java_step(NULL, s);
 }
 
 static __always_inline struct java_events *my_java(void)
@@ -663,7 +663,7 @@ __noinline int java_own_begin_name(__u32 i)
 	struct scratch *s = my_scratch();
 	struct java_events *ev = my_java();
 
-	return scripts && s && ev ? java_begin_name(NULL, s, ev, i) : JAVA_END;
+	return WATCHED(RUNTIME_JAVA) && s && ev ? java_begin_name(NULL, s, ev, i) : JAVA_END;
 }
 
 __noinline int java_own_scope(void)
@@ -671,7 +671,7 @@ __noinline int java_own_scope(void)
 	struct scratch *s = my_scratch();
 	struct java_events *ev = my_java();
 
-	return scripts && s && ev ? java_scope(NULL, s, ev) : JAVA_END;
+	return WATCHED(RUNTIME_JAVA) && s && ev ? java_scope(NULL, s, ev) : JAVA_END;
 }
 
 __noinline int java_own_name(__u32 i)
@@ -749,7 +749,7 @@ __noinline int find_own_java(void)
 {
 	struct scratch *s = my_scratch();
 
-	if (!scripts || !s)
+	if (!WATCHED(RUNTIME_JAVA) || !s)
 		return 0;
 	java_begin(s);
 	for (int i = 0; i < OFFCPU_DEPTH_MAX / JAVA_STEPS; i++)
@@ -763,7 +763,7 @@ __noinline int java_own_names(__u32 first)
 {
 	struct scratch *s = my_scratch();
 
-	if (!scripts || !s)
+	if (!WATCHED(RUNTIME_JAVA) || !s)
 		return false;
 	for (__u32 i = 0; i < JAVA_STEPS; i++) {
 		if (first + i >= s->ev.scripts)
@@ -778,7 +778,7 @@ __noinline int name_own_java(void)
 {
 	struct scratch *s = my_scratch();
 
-	if (!scripts || !s)
+	if (!WATCHED(RUNTIME_JAVA) || !s)
 		return true;
 	s->hotspot.lost = 0;
 	for (__u32 i = 0; i < OFFCPU_SCRIPTS_MAX; i += JAVA_STEPS)

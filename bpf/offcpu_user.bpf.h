@@ -237,7 +237,7 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	if (!scripts || !u->runtime)
 		return identify(s, w, last);
 	no_scripts(&s->ev);
-	if (hotspot_of(u)) {
+	if (WATCHED(RUNTIME_JAVA) && hotspot_of(u)) {
 		scripts_init(s, key, 0);
 		find_java(other, s);
 		if (is_new(s, w, last))
@@ -360,7 +360,7 @@ static long other_step(__u32 i, struct other_walk *o)
 
 	if (walk_step(true))
 		return 0;
-	if (scripts && u->need_blob) {
+	if (WATCHED(RUNTIME_JAVA) && u->need_blob) {
 		u->need_blob = 0;
 		hotspot_find(o->task, o->s);
 		u->len--;

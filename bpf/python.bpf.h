@@ -17,116 +17,20 @@
 #ifndef STACKTOOLS_PYTHON_BPF_H
 #define STACKTOOLS_PYTHON_BPF_H
 
-#define PTHREAD_KEYS 0x310 /* struct pthread.specific_1stblock: 32 times {sequence number, value} */
-#define PTHREAD_KEY_BLOCKS 0x510 /* struct pthread.specific: 32 pointers to blocks of that form */
-
-/* Names that are about to be sent. Entry 0: the switch program, which nothing interrupts. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct offcpu_ev_code);
-} code_scratches SEC(".maps");
-
-/* For the iterators. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct offcpu_ev_code);
-} iter_code_scratch SEC(".maps");
-
-/* Fields at offsets that user space gave: the mask proves that they are inside. */
-#define FRAME_WORD(k, at) (*(__u64 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 8))))
-#define FRAME_INT(k, at) (*(__u32 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 4))))
-#define FRAME_BYTE(k, at) ((k)->window[((k)->frame_at + (at)) & (RUNTIME_WINDOW - 1)])
-#define CODE_WORD(k, at) (*(__u64 *)((k)->code_bytes + ((at) & (RUNTIME_CODE_BYTES - 8))))
-#define CODE_INT(k, at) (*(__u32 *)((k)->code_bytes + ((at) & (RUNTIME_CODE_BYTES - 4))))
-#define OBJECT_WORD(k, i) (*(__u64 *)((k)->object + (i)*8))
-
-static __always_inline const struct runtime_file *runtime_of(const struct unwind_walk *u)
-{
-	__u32 number = u->runtime;
-
-	return number ? bpf_map_lookup_elem(&runtimes, &number) : NULL;
-}
-
-static __always_inline bool script_stop(struct script_walk *k, __u8 reason)
-{
-	k->reason = reason;
-	return false;
-}
-
-static __always_inline bool in_eval(const struct runtime_file *f, __u64 bias, __u64 pc)
-{
-	pc -= bias;
-	return (pc >= f->eval[0] && pc < f->eval[1]) || (pc >= f->cold[0] && pc < f->cold[1]);
-}
-
-/* List native frame I if it is of the evaluation function. False behind the last one. */
-static long python_call(__u32 i, bool *is_remote)
-{
-	bool remote = *is_remote;
-	struct scratch *s = scratch_of(remote);
-	const struct runtime_file *f;
-	struct script_walk *k;
-	__u64 pc;
-	__u32 n;
-
-	if (!s || i >= s->walk.len)
-		return 1;
-	f = runtime_of(&s->walk);
-	if (!f)
-		return 1;
-	k = &s->script;
-	barrier_var(i);
-	pc = s->ev.frames[i & (OFFCPU_DEPTH_MAX - 1)];
-	if (!i || (pc & OFFCPU_EXACT))
-		pc = (pc & ~OFFCPU_EXACT) + 1;
-	if (in_eval(f, s->walk.runtime_bias, pc - 1)) {
-		n = k->n_calls;
-		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = i;
-		k->n_calls = n + 1;
-	}
-	return 0;
-}
-
-/* List the native frames of the evaluation function. */
-__noinline int python_calls(__u32 remote)
-{
-	struct scratch *s = scratch_of(remote);
-	bool is_remote = remote;
-
-	if (!scripts || !s)
-		return 0;
-	s->script.n_calls = 0;
-	bpf_loop(OFFCPU_DEPTH_MAX, python_call, &is_remote, 0);
-	return s->script.n_calls;
-}
-
 /* The thread's state; 0: it has none, or the walk's reason says why it cannot be known. */
 static __always_inline __u64 python_thread(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
 {
 	__u32 key[2] = { 0, 0 }; /* Py_tss_t: is initialized, pthread_key_t */
-	__u64 at, state = 0, id = 0;
+	__u64 state, id = 0;
 
 	if (script_read(task, key, sizeof(key), bias + f->state + f->state_key)) {
 		script_stop(k, SCRIPT_MEMORY);
 		return 0;
 	}
-	if (!key[0] || key[1] >= 1024)
+	if (!key[0])
 		return 0;
-	at = k->thread + PTHREAD_KEYS;
-	if (key[1] >= 32) {
-		if (script_read(task, &at, 8, k->thread + PTHREAD_KEY_BLOCKS + key[1] / 32 * 8) || !at)
-			return 0;
-		key[1] %= 32;
-	}
-	if (script_read(task, &state, 8, at + key[1] * 16 + 8)) {
-		script_stop(k, SCRIPT_THREAD);
-		return 0;
-	}
+	state = thread_value(task, k, key[1]);
 	if (!state)
 		return 0;
 	if (script_read(task, &id, 8, state + f->thread_id) || id != k->thread) {
@@ -156,7 +60,6 @@ static __always_inline bool python_begin(
 {
 	__u64 state = python_thread(task, k, f, bias), at;
 
-	k->frame = 0;
 	if (!state)
 		return false;
 	at = state + f->thread_frame;
@@ -201,12 +104,6 @@ static __always_inline bool python_frame(
 	k->window_len = len;
 	k->frame_at = before;
 	return true;
-}
-
-static __always_inline __u64 mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * (hash_key[2] | 1);
-	return hash ^ hash >> 29;
 }
 
 /*
@@ -289,15 +186,13 @@ static __always_inline __u32 python_position(
 }
 
 /* One frame. False if there are no more, or the reason is set. */
-static __always_inline bool python_step(struct task_struct *task, struct scratch *s)
+static __always_inline bool python_step(
+	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
 {
-	const struct runtime_file *f = runtime_of(&s->walk);
 	struct script_walk *k = &s->script;
 	__u32 n = s->ev.scripts, call = k->call, at;
 	__u64 code, back;
 
-	if (!f || !k->frame || n >= depth || n >= OFFCPU_SCRIPTS_MAX)
-		return false;
 	if (!python_frame(task, k, f))
 		return false;
 	back = FRAME_WORD(k, f->frame_back);
@@ -313,35 +208,14 @@ static __always_inline bool python_step(struct task_struct *task, struct scratch
 	code = FRAME_WORD(k, f->frame_code);
 	if ((!n || code != k->code) && !python_code(task, k, f, code))
 		return false;
-	at = s->walk.len + 2 * n;
-	barrier_var(at);
-	if (at >= OFFCPU_FRAMES_MAX - 1)
+	at = k->calls[call & (OFFCPU_DEPTH_MAX - 1)];
+	if (!script_add(s, code, at, python_position(k, f, code)))
 		return false;
-	s->ev.frames[at] = code | (__u64)k->calls[call & (OFFCPU_DEPTH_MAX - 1)] << SCRIPT_AT_SHIFT;
-	s->ev.frames[at + 1] = k->check << SCRIPT_POSITION_BITS | python_position(k, f, code);
-	s->ev.scripts = n + 1;
 	if ((f->flags & PYTHON_FRAME_OBJECT) ||
 		((f->flags & PYTHON_ENTRY_FLAG) && FRAME_BYTE(k, f->frame_owner)))
 		k->call = call + 1;
 	k->frame = back;
 	return true;
-}
-
-/* What the frames found so far prove. Without a proof the stack has native frames only. */
-static __always_inline void python_end(struct scratch *s)
-{
-	struct script_walk *k = &s->script;
-	bool cut = k->frame && !k->beyond; /* at the depth limit */
-
-	if (!k->reason && !cut &&
-		(k->call != k->n_calls || (k->beyond && s->walk.verdict == VERDICT_COMPLETE)))
-		k->reason = SCRIPT_MISMATCH;
-	if (k->reason)
-		s->ev.scripts = 0;
-	s->ev.script_reason = k->reason;
-	s->count.script_thread += k->reason == SCRIPT_THREAD;
-	s->count.script_memory += k->reason == SCRIPT_MEMORY;
-	s->count.script_mismatch += k->reason == SCRIPT_MISMATCH;
 }
 
 /* Read string AT, whose data the interpreter stores as F says. Returns its kind; *BYTES is its length. */
@@ -392,262 +266,22 @@ static __always_inline void python_lines(struct task_struct *task, struct offcpu
 		ev->lines_bytes = len;
 }
 
-/* The parts of a name, for current: global functions, which the verifier checks one by one. */
-__noinline int own_code(__u64 code)
+/* Is the event's code still that of its check? Reads it. */
+static __always_inline bool python_is(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, const struct offcpu_ev_code *ev)
 {
-	struct scratch *s = my_scratch();
-	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
-
-	return scripts && f && python_code(NULL, &s->script, f, code);
+	return python_code(task, k, f, ev->code) && k->check == ev->check;
 }
 
-__noinline int own_string(__u64 at, __u32 file)
+static __always_inline void python_names(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, struct offcpu_ev_code *ev)
 {
-	struct scratch *s = my_scratch();
-	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
-
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	if (!scripts || !f || !ev)
-		return 0;
-	if (file)
-		ev->file_kind = python_string(NULL, f, at, ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
-	else
-		ev->name_kind = python_string(NULL, f, at, ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
-	return 0;
-}
-
-__noinline int own_lines(__u64 at)
-{
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
-
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	if (scripts && ev)
-		python_lines(NULL, ev, at);
-	return 0;
-}
-
-/* Send the names of script frame I, unless they were sent. False if that failed. */
-static __always_inline bool python_name(
-	struct task_struct *task, struct scratch *s, struct offcpu_ev_code *ev, __u32 i)
-{
-	const struct runtime_file *f = runtime_of(&s->walk);
-	struct script_walk *k = &s->script;
-	__u32 at = s->walk.len + 2 * i;
-	struct script_id id;
-	__u64 bytes;
-	__u8 one = 1;
-
-	barrier_var(at);
-	if (!f || at >= OFFCPU_FRAMES_MAX - 1)
-		return true;
-	id.code = SCRIPT_CODE(s->ev.frames[at]);
-	id.check = SCRIPT_CHECK(s->ev.frames[at + 1]);
-	if (bpf_map_lookup_elem(&named, &id))
-		return true;
-	k->reason = SCRIPT_NONE;
-	k->file = 0;
-	/* the walk may have been of a thread that runs by now */
-	if (!(task ? python_code(task, k, f, id.code) : own_code(id.code)) || k->check != id.check)
-		return false;
-	ev->type = OFFCPU_EV_CODE;
-	ev->runtime = s->walk.runtime;
-	ev->code = id.code;
-	ev->check = id.check;
 	ev->first_line = CODE_INT(k, f->code_first_line);
-	if (task) {
-		ev->name_kind = python_string(
-			task, f, CODE_WORD(k, f->code_name), ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
-		ev->file_kind = python_string(
-			task, f, CODE_WORD(k, f->code_file), ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
-		python_lines(task, ev, CODE_WORD(k, f->code_lines));
-	} else {
-		own_string(CODE_WORD(k, f->code_name), false);
-		own_string(CODE_WORD(k, f->code_file), true);
-		own_lines(CODE_WORD(k, f->code_lines));
-	}
-	/*
-	 * While current is here, its frames refer to the code object. Another
-	 * thread may have let it go: what was read belongs to it only if it is
-	 * still the same one.
-	 */
-	k->file = 0;
-	if (task && (!python_code(task, k, f, id.code) || k->check != id.check))
-		return false;
-	bytes = ev->lines_bytes;
-	barrier_var(bytes); /* as in put() */
-	if (bytes > SCRIPT_LINES_BYTES)
-		return false;
-	if (bpf_ringbuf_output(
-		    &ring, ev, __builtin_offsetof(struct offcpu_ev_code, lines) + bytes, BPF_RB_NO_WAKEUP))
-		return false;
-	bpf_map_update_elem(&named, &id, &one, BPF_ANY);
-	return true;
-}
-
-/* For current: global functions, so that the verifier checks them once. */
-__noinline int script_step(void)
-{
-	struct scratch *s = my_scratch();
-
-	return scripts && s && python_step(NULL, s);
-}
-
-/* Send the names of script frame I; `unsent` becomes 1 if that failed. False behind the last frame. */
-__noinline int script_name(__u32 i)
-{
-	struct scratch *s = my_scratch();
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
-
-	if (!scripts || !s || i >= s->ev.scripts)
-		return false;
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	if (!ev || !python_name(NULL, s, ev, i))
-		s->script.unsent = 1;
-	return true;
-}
-
-#ifndef OFFCPU_RAW
-
-struct other_script {
-	struct scratch *s;
-	struct offcpu_ev_code *ev;
-	struct task_struct *task;
-	bool failed;
-};
-
-static long other_script_step(__u32 i, struct other_script *o)
-{
-	return !python_step(o->task, o->s);
-}
-
-static long other_script_name(__u32 i, struct other_script *o)
-{
-	if (i >= o->s->ev.scripts)
-		return 1;
-	if (!python_name(o->task, o->s, o->ev, i))
-		o->failed = true;
-	return 0;
-}
-
-#endif
-
-/* Prepare the second pass for the thread of KEY, whose thread pointer is THREAD. */
-static __always_inline void scripts_init(struct scratch *s, const struct offcpu_key *key, __u64 thread)
-{
-	struct script_walk *k = &s->script;
-
-	s->ev.runtime = s->walk.runtime;
-	k->thread = thread;
-	k->seed = mix(mix(hash_key[0], key->start_boot_ns), (__u64)key->tgid << 32 | key->exec_id);
-	k->frame = 0;
-	k->file = 0;
-	k->call = 0;
-	k->window_len = 0;
-	k->reason = k->beyond = 0;
-}
-
-static long own_script_step(__u32 i, void *unused)
-{
-	return !script_step();
-}
-
-static long own_script_name(__u32 i, void *unused)
-{
-	return !script_name(i);
-}
-
-/* Find the frames of current: one call, so that the verifier follows the loop once. */
-__noinline int find_own_scripts(void)
-{
-	struct scratch *s = my_scratch();
-	const struct runtime_file *f;
-
-	if (!scripts || !s)
-		return 0;
-	f = runtime_of(&s->walk);
-	if (!f || !python_calls(false))
-		return 0;
-	if (s->walk.verdict != VERDICT_COMPLETE && !python_alone(NULL, f, s->walk.runtime_bias))
-		s->script.reason = SCRIPT_MISMATCH;
-	else if (python_begin(NULL, &s->script, f, s->walk.runtime_bias))
-		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
-	python_end(s);
-	return 0;
-}
-
-/* Send the names of current's functions. False if some could not be sent. */
-__noinline int name_own_scripts(void)
-{
-	struct scratch *s = my_scratch();
-
-	if (!scripts || !s)
-		return true;
-	/* in memory: of a register the verifier would follow both values through the loop */
-	s->script.unsent = 0;
-	bpf_loop(OFFCPU_SCRIPTS_MAX, own_script_name, NULL, 0);
-	s->count.script_ring += s->script.unsent;
-	return !s->script.unsent;
-}
-
-#ifndef OFFCPU_RAW
-
-/* The same for TASK, which is not running. */
-static __always_inline void find_other_scripts(struct task_struct *task, struct scratch *s)
-{
-	const struct runtime_file *f = runtime_of(&s->walk);
-	struct other_script o = { .s = s, .task = task };
-
-	if (!f || !python_calls(true))
-		return;
-	if (s->walk.verdict != VERDICT_COMPLETE && !python_alone(task, f, s->walk.runtime_bias))
-		s->script.reason = SCRIPT_MISMATCH;
-	else if (python_begin(task, &s->script, f, s->walk.runtime_bias))
-		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_script_step, &o, 0);
-	python_end(s);
-}
-
-static __always_inline bool name_other_scripts(struct task_struct *task, struct scratch *s)
-{
-	struct other_script o = { .s = s, .task = task };
-	__u32 zero = 0;
-
-	o.ev = bpf_map_lookup_elem(&iter_code_scratch, &zero);
-	if (!o.ev)
-		return false;
-	bpf_loop(OFFCPU_SCRIPTS_MAX, other_script_name, &o, 0);
-	s->count.script_ring += o.failed;
-	return !o.failed;
-}
-
-#endif
-
-/* The second pass, after the native walk of a process with an interpreter. OTHER is not running; NULL:
- * current. */
-static __always_inline void find_scripts(
-	struct task_struct *other, struct scratch *s, const struct offcpu_key *key, __u64 thread)
-{
-	scripts_init(s, key, thread);
-#ifndef OFFCPU_RAW
-	if (other) {
-		find_other_scripts(other, s);
-		return;
-	}
-#endif
-	find_own_scripts();
-}
-
-/* Send the names of all functions in the stack that is about to be sent. False if some could not be. */
-static __always_inline bool name_scripts(struct task_struct *other, struct scratch *s)
-{
-#ifndef OFFCPU_RAW
-	if (other)
-		return name_other_scripts(other, s);
-#endif
-	return name_own_scripts();
+	ev->name_kind = python_string(
+		task, f, CODE_WORD(k, f->code_name), ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
+	ev->file_kind = python_string(
+		task, f, CODE_WORD(k, f->code_file), ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
+	python_lines(task, ev, CODE_WORD(k, f->code_lines));
 }
 
 #endif

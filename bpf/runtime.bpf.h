@@ -15,7 +15,14 @@
 #include "hotspot_abi.h"
 #include "runtime_abi.h"
 
-const volatile bool scripts; /* false: compiled, but never run, and not verified either */
+/*
+ * Bit N: programs of enum runtime_kind N. What has no bit is compiled, but never
+ * run, and not verified either: the verifier takes up to 0.2 s for all of them.
+ */
+const volatile __u32 scripts;
+#define WATCHED(kind) (scripts >> (kind)&1)
+#define INTERPRETERS                                                                                         \
+	(scripts & ~(1U << RUNTIME_JAVA)) /* with frames behind those of an evaluation function */
 
 /* By number: what lib/record/unwind_memory.c put there. */
 struct {
@@ -46,18 +53,29 @@ struct script_walk {
 	__u64 seed; /* hash of the process's identity */
 	__u64 code, check; /* of the frame found last */
 	__u64 file, file_hash; /* the file's name that was hashed last */
+	__u64 file_len, piece_len; /* of hash_line() */
+	__u64 aside; /* the frame is not the caller's own one: the chain goes on there (php.bpf.h) */
 	__u32 n_calls; /* native frames of the evaluation function */
 	__u32 call; /* the one that script frames belong to now */
 	__u16 calls[OFFCPU_DEPTH_MAX]; /* their indexes */
 	__u8 reason; /* enum script_reason */
 	__u8 unsent; /* a name could not be sent */
 	__u8 beyond; /* outer script frames belong to native frames that the walk did not reach */
-	__u8 pad[5];
+	__u8 main_thread; /* the process's first one */
+	__u8 pending; /* of Perl: a native frame ends here, unless the next context says so too */
+	__u8 pad[3];
+	__u64 interpreter, contexts,
+		statement; /* of Perl: contexts of the stack `frame`; what the outer frame is at */
+	__u32 left; /* of these contexts */
+	__u32 what; /* PERL_IS_* */
+	__u64 cv;
+	__u64 package, package_at, package_head; /* the package that was found last, and its name */
 	__u64 window_at; /* address of the first byte of `window`, which has window_len */
 	__u32 window_len, frame_at; /* offset of the current frame */
 	__u8 window[RUNTIME_WINDOW];
 	__u8 code_bytes[RUNTIME_CODE_BYTES];
 	__u8 object[SCRIPT_OBJECT_BYTES];
+	__u64 hints[OFFCPU_SCRIPTS_MAX]; /* what the names of each frame are read from, if not its code */
 };
 
 #define HOTSPOT_HEAPS 4

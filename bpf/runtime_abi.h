@@ -11,7 +11,14 @@
 
 #define RUNTIMES_MAX 256 /* files with an interpreter in a recording; number 0 is none */
 
-enum runtime_kind { RUNTIME_NONE = 0, RUNTIME_PYTHON = 1, RUNTIME_JAVA = 2, RUNTIME_KINDS };
+enum runtime_kind {
+	RUNTIME_NONE = 0,
+	RUNTIME_PYTHON = 1,
+	RUNTIME_JAVA = 2,
+	RUNTIME_PHP = 3,
+	RUNTIME_PERL = 4,
+	RUNTIME_KINDS
+};
 
 /* How CPython keeps its frames: they differ by version. */
 enum python_flags {
@@ -27,29 +34,60 @@ enum python_flags {
 #define PYTHON_OWNER_CSTACK 3
 #define PYTHON_IDENTITY 6
 
+/* PHP without thread safety: the state is executor_globals. */
+struct php_layout {
+	__u16 current; /* current_execute_data */
+	__u16 frame_opline, frame_function, frame_object, frame_info, frame_back;
+	__u16 function_type, function_name, function_class;
+	__u16 opcodes, n_opcodes, lines,
+		file; /* of functions in PHP; `lines`: the first one and the last one */
+	__u16 opcode_bytes, opcode_line;
+	__u16 class_name;
+	__u16 string_len, string_data;
+	__u16 generator_parent, generator_frame, generator_fake;
+};
+
+/* Perl with ithreads: the state is PL_thr_key. */
+struct perl_layout {
+	__u16 statement, stack, main, phase; /* of the interpreter */
+	__u16 stack_contexts, stack_top, stack_type, stack_back;
+	__u16 context_bytes, context_statement, context_return, context_sub, context_eval;
+	__u16 statement_line, statement_file;
+	__u16 cv_flags, cv_package, cv_glob;
+	__u16 glob_name; /* the package follows */
+	__u16 package_name, package_names; /* the name, or several, and their number */
+	__u16 name_text;
+};
+
 /*
  * An interpreter, by its file. Addresses are those of the ELF file; everything
  * else is an offset in bytes inside the structure that the name begins with.
  */
 struct runtime_file {
 	__u32 kind; /* enum runtime_kind */
-	__u32 version; /* Py_Version: 0x030b02f0 = 3.11.2 */
-	__u64 state; /* _PyRuntime */
+	__u32 version; /* as Py_Version has it: 0x030b02f0 = 3.11.2 */
+	__u64 state; /* the variable that leads to everything: _PyRuntime */
 	__u64 eval[2], cold[2]; /* the evaluation function and its part for unlikely code; ends exclusive */
-	__u16 flags; /* enum python_flags */
-	__u16 state_key; /* Py_tss_t */
-	__u16 thread_id, thread_frame;
-	__u16 cframe_frame;
-	__u16 frame_bytes; /* to be read, at most RUNTIME_FRAME_BYTES */
-	__u16 frame_code, frame_back, frame_position, frame_owner;
-	__u16 code_bytes; /* to be read, at most RUNTIME_CODE_BYTES */
-	__u16 code_start; /* of the bytecode */
-	__u16 code_name, code_file, code_lines, code_first_line, code_version;
-	__u16 string_data, string_wide_data; /* of ASCII strings, of others */
-	__u16 identity[PYTHON_IDENTITY]; /* words of a code object that tell it from others; the last repeats
-					  */
-	__u16 state_interpreters; /* the newest one, followed by the main one */
-	__u16 pad[2];
+	union {
+		struct { /* of CPython */
+			__u16 flags; /* enum python_flags */
+			__u16 state_key; /* Py_tss_t */
+			__u16 thread_id, thread_frame;
+			__u16 cframe_frame;
+			__u16 frame_bytes; /* to be read, at most RUNTIME_FRAME_BYTES */
+			__u16 frame_code, frame_back, frame_position, frame_owner;
+			__u16 code_bytes; /* to be read, at most RUNTIME_CODE_BYTES */
+			__u16 code_start; /* of the bytecode */
+			__u16 code_name, code_file, code_lines, code_first_line, code_version;
+			__u16 string_data, string_wide_data; /* of ASCII strings, of others */
+			__u16 identity[PYTHON_IDENTITY]; /* words of a code object that tell it from others;
+							    the last repeats */
+			__u16 state_interpreters; /* the newest one, followed by the main one */
+			__u16 pad[2];
+		};
+		struct php_layout php;
+		struct perl_layout perl;
+	};
 };
 
 #define RUNTIME_FRAME_BYTES 128
@@ -60,13 +98,14 @@ struct runtime_file {
  * A script frame is two words of offcpu_ev_stack.frames, after the native
  * frames:
  *
- *	pointer of the code object | index of the native frame that it follows << 48
+ *	pointer of what is executed | index of the native frame that it follows << 48
  *	check << 24 | position
  *
  * Several that follow the same native frame are in the order of calls,
- * innermost first. Code objects are freed and their memory is used again: the
- * check is a hash of what identifies the code and its process, and belongs to
- * the name. The position counts code units of two bytes.
+ * innermost first. Code is freed and its memory is used again: the check is a
+ * hash of what identifies the code and its process, and belongs to the name.
+ * The position of CPython counts code units of two bytes, that of others is the
+ * line.
  */
 #define SCRIPT_AT_SHIFT 48
 #define SCRIPT_CODE(word) ((word) & ((1ULL << SCRIPT_AT_SHIFT) - 1))
@@ -93,7 +132,8 @@ enum script_string {
 	SCRIPT_ASCII = 1,
 	SCRIPT_LATIN1 = 2,
 	SCRIPT_UCS2 = 3,
-	SCRIPT_UCS4 = 4
+	SCRIPT_UCS4 = 4,
+	SCRIPT_UTF8 = 5
 };
 
 /* The names of a code object, read while a frame held a reference to it. */
@@ -107,7 +147,8 @@ struct offcpu_ev_code {
 	__u32 lines_all; /* the line table's size, which may be more; ~0 = not readable */
 	__u16 name_bytes, file_bytes;
 	__u8 name[SCRIPT_NAME_BYTES], file[SCRIPT_FILE_BYTES];
-	__u8 lines[SCRIPT_LINES_BYTES]; /* the line table in the form of the interpreter's version */
+	__u8 lines[SCRIPT_LINES_BYTES]; /* the line table in the form of CPython's version; the class, of PHP
+					 */
 };
 
 _Static_assert(sizeof(struct runtime_file) == 104, "runtime_file");

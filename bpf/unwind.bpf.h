@@ -455,7 +455,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	} else if (state != UNWIND_BY_FP) {
 		return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
 	}
-	made = scripts && w->runtime && state == UNWIND_BY_FP;
+	made = WATCHED(RUNTIME_JAVA) && w->runtime && state == UNWIND_BY_FP;
 	way = made && !w->exact ? step_by_blob(w) : -1;
 	if (way >= 0)
 		return way;

@@ -98,7 +98,7 @@ static const struct cli_option options[] = {
 		CLI_WORD(struct recargs, unwind, unwinds) },
 	{ 0, "runtimes", "LIST",
 		"functions of the programs of these interpreters: auto (default: all that are known), none, "
-		"python, java",
+		"python, java, php, perl",
 		CLI_TEXT(struct recargs, rec.runtimes) },
 	{ 0, "unwind-memory", "SIZE",
 		"of tables in the kernel at most (16M, 1G; default a sixteenth of the memory, up to 512M)",
@@ -195,7 +195,7 @@ static int check_opts(const struct cli *c, void *opts)
 	b->use_exec = o->command != NULL;
 	if (runtimes_check(o->rec.runtimes, &e) != 0)
 		return cli_usage(
-			c, "option '--runtimes': %s; it takes auto, none, or of these: python, java", e.msg);
+			c, "option '--runtimes': %s; it takes auto, none, or of these: python, java, php, perl", e.msg);
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;
 	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;

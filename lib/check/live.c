@@ -175,7 +175,7 @@ static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, s
 	if (tables) {
 		unwindspace_fds(s, &fds);
 		opts.tables = &fds;
-		opts.scripts = !raw;
+		opts.scripts = raw ? 0 : ~0U;
 	}
 	opts.no_events = procevents_open(false, &events, NULL) != 0;
 	rc = offcpu_load(&opts, &o, e);

@@ -374,7 +374,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->cgroup_id = opts->cgroup_id;
 	ro->by_table = opts->tables != NULL;
 	ro->snapshots = opts->tables != NULL;
-	ro->scripts = opts->scripts && opts->tables && !opts->raw;
+	ro->scripts = opts->tables && !opts->raw ? opts->scripts : 0;
 	ro->report_forks = opts->no_events;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
@@ -975,7 +975,7 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 	int rc = load_once(opts, ret, &why);
 
 	/* the part that finds script frames may be too much for a verifier */
-	without.scripts = false;
+	without.scripts = 0;
 	if (rc && rc != -EPERM && opts->scripts && load_once(&without, ret, NULL) == 0) {
 		add_limit(&(*ret)->progs, "functions of interpreters' programs", &why);
 		return 0;

@@ -59,7 +59,8 @@ struct offcpu_opts {
 	uint64_t cgroup_id; /* as from name_to_handle_at(2) */
 	const char *cgroup_v1; /* its controller's name; NULL = cgroup v2 */
 	const struct unwindspace_fds *tables; /* walk user stacks by these; NULL = by frame pointer */
-	bool scripts; /* with tables: find the functions of interpreters' programs; not in mode raw */
+	uint32_t scripts; /* with tables: bit N: find the functions of programs of enum runtime_kind N; not in
+			     mode raw */
 	int verifier_log; /* above 0: descriptor to append the verifier's log of a refused program to */
 	struct worker *broker; /* creates maps when this process no longer may; NULL = none */
 	bool no_events; /* there are no procevents: BPF reports forks and execs */

@@ -3,6 +3,8 @@
 #include "base/bytes.h"
 #include "base/intern.h"
 #include "record/hotspot.h"
+#include "record/perl.h"
+#include "record/php.h"
 #include "record/python.h"
 
 #include <errno.h>
@@ -15,10 +17,16 @@
 static const struct runtime {
 	const char *name;
 	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
+	/* NULL: the position is the line */
 	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
-} known[RUNTIME_KINDS] = { [RUNTIME_PYTHON] = { "python", python_layout, python_line },
-	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line } };
+	bool qualified; /* the class or package of a function came in place of a line table */
+} known[RUNTIME_KINDS] = {
+	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false },
+	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false },
+	[RUNTIME_PHP] = { "php", php_layout, NULL, true },
+	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true },
+};
 
 struct file {
 	uint32_t kind, version;
@@ -41,7 +49,7 @@ struct place {
 
 struct runtimes {
 	bool wanted[RUNTIME_KINDS];
-	bool unwatched;
+	uint32_t watched; /* bit set of enum runtime_kind */
 	struct file files[RUNTIMES_MAX];
 	uint32_t n_files;
 	struct function *functions;
@@ -67,7 +75,7 @@ static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 		}
 	}
 	err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
-	err_hint(e, "known are: python, java");
+	err_hint(e, "known are: python, java, php, perl");
 	return -EINVAL;
 }
 
@@ -192,8 +200,10 @@ static char *to_utf8(unsigned int kind, const uint8_t *p, size_t n)
 	const size_t width = kind == SCRIPT_UCS4 ? 4 : kind == SCRIPT_UCS2 ? 2 : 1;
 	struct buf b = { 0 };
 
-	if (kind == SCRIPT_UNREADABLE || kind > SCRIPT_UCS4)
+	if (kind == SCRIPT_UNREADABLE || kind > SCRIPT_UTF8)
 		return NULL;
+	for (; kind == SCRIPT_UTF8 && n; p++, n--)
+		buf_put(&b, *p ? p : (const uint8_t *)"?", 1);
 	for (; n >= width; p += width, n -= width) {
 		uint32_t c = 0;
 
@@ -221,11 +231,29 @@ static void keep_lines(struct runtimes *r, struct function *f, const uint8_t *li
 	r->lines_bytes += n;
 }
 
+/* CLASS::NAME, of the N bytes at CLASS; NAME alone if there are none. Consumes NAME; NULL = out of memory. */
+static char *qualify(char *name, const uint8_t *class, size_t n)
+{
+	struct buf b = { 0 };
+
+	if (!name || !n)
+		return name;
+	/* the rest of the name of one of PHP's anonymous classes, after a NUL, is where it was defined */
+	buf_put(&b, class, strnlen((const char *)class, n));
+	buf_put(&b, "::", 2);
+	buf_put(&b, name, strlen(name) + 1);
+	free(name);
+	if (!b.failed)
+		return (char *)b.p;
+	buf_free(&b);
+	return NULL;
+}
+
 void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len)
 {
 	struct function *f;
+	uint32_t at, kind;
 	bool added;
-	uint32_t at;
 
 	if (!r || len < offsetof(struct offcpu_ev_code, lines) ||
 		len - offsetof(struct offcpu_ev_code, lines) < ev->lines_bytes || !ev->runtime ||
@@ -236,13 +264,17 @@ void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t l
 	at = idmap_put(&r->by_code, ev->code, ev->check, (uint32_t)r->n_functions, &added);
 	if (at == UINT32_MAX || !added)
 		return;
+	kind = r->files[ev->runtime].kind;
 	f = &r->functions[r->n_functions++];
 	*f = (struct function){
 		.file = ev->runtime, .first_line = ev->first_line, .all_lines = ev->lines_all
 	};
 	f->name = to_utf8(ev->name_kind, ev->name, ev->name_bytes);
 	f->source = to_utf8(ev->file_kind, ev->file, ev->file_bytes);
-	keep_lines(r, f, ev->lines, ev->lines_bytes);
+	if (known[kind].qualified)
+		f->name = qualify(f->name, ev->lines, ev->lines_bytes);
+	else
+		keep_lines(r, f, ev->lines, ev->lines_bytes);
 	r->stats.functions += f->name != NULL;
 }
 
@@ -376,15 +408,18 @@ static uint32_t frame_at(struct runtimes *r, const struct file *file, uint64_t c
 {
 	const struct idmap_slot *slot = idmap_find(&r->by_code, code, check);
 	const struct function *f = slot ? &r->functions[slot->value] : NULL;
+	uint32_t line = position;
 
 	if (!f || !f->name) {
 		r->stats.unnamed++;
 		return frame(r, file->kind, UINT32_MAX, 0, w);
 	}
-	return frame(r, file->kind, slot->value,
-		known[file->kind].line(file->version, f->first_line, f->lines, f->n_lines,
-			f->n_lines < f->all_lines, position),
-		w);
+	if (known[file->kind].line)
+		line = known[file->kind].line(file->version, f->first_line, f->lines, f->n_lines,
+			f->n_lines < f->all_lines, position);
+	else if (position == SCRIPT_POSITION_NONE)
+		line = 0;
+	return frame(r, file->kind, slot->value, line, w);
 }
 
 size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_t position,
@@ -416,9 +451,18 @@ size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_
 	return ids[0] != CAPTURE_NONE;
 }
 
-void runtimes_unwatched(struct runtimes *r)
+uint32_t runtimes_wanted(const struct runtimes *r)
 {
-	r->unwatched = true;
+	uint32_t set = 0;
+
+	for (uint32_t k = 1; k < RUNTIME_KINDS; k++)
+		set |= (uint32_t)r->wanted[k] << k;
+	return set;
+}
+
+void runtimes_watched(struct runtimes *r, uint32_t kinds)
+{
+	r->watched = kinds;
 }
 
 static const char unwatched_text[] =
@@ -462,7 +506,7 @@ void runtimes_stats(const struct runtimes *r, struct runtimes_stats *ret)
 				r->files[k].version >> 16 == r->files[i].version >> 16)
 				processes += r->files[k].processes;
 		if (processes)
-			put_summary(
-				ret->summary, sizeof(ret->summary), &r->files[i], r->unwatched, processes);
+			put_summary(ret->summary, sizeof(ret->summary), &r->files[i],
+				!(r->watched >> r->files[i].kind & 1), processes);
 	}
 }

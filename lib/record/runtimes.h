@@ -40,8 +40,11 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 bool runtimes_hotspot(
 	struct runtimes *r, uint32_t file, const struct unwindtab_hotspot *h, struct hotspot_file *ret);
 
-/* BPF does not look for script frames in this recording: the summary says so of what is recognised. */
-void runtimes_unwatched(struct runtimes *r);
+uint32_t runtimes_wanted(const struct runtimes *r); /* LIST, as a bit set of enum runtime_kind */
+
+/* BPF looks for script frames of these KINDS only, a bit set: the summary says so of others that are
+ * recognised. */
+void runtimes_watched(struct runtimes *r, uint32_t kinds);
 
 void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
 

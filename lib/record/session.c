@@ -12,6 +12,7 @@
 #include "record/runtimes.h"
 #include "record/stacks.h"
 #include "record/unwinder.h"
+#include "runtime_abi.h"
 #include "symbols/kallsyms.h"
 #include "system/broker.h"
 #include "system/drop.h"
@@ -21,8 +22,10 @@
 #include "system/sandbox.h"
 #include "system/worker.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -320,34 +323,85 @@ static void add_limits(struct session_parts *p, bool raw)
 		session_parts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
 }
 
-/* Could this mapping be of an interpreter? Its symbols decide; this is only for may_have_runtime(). */
-static int could_be_runtime(void *ctx, const struct procmap *m)
-{
-	static const char *const names[] = { "python", "libpython", "libjvm", "php", "libphp", "perl",
-		"libperl", "ruby", "libruby" };
-	const char *slash = strrchr(m->path, '/');
+/* How files of an interpreter are called. Their symbols decide what they are; this is only for watched(). */
+static const struct {
+	const char *begins;
+	uint32_t kind;
+} runtime_names[] = { { "python", RUNTIME_PYTHON }, { "libpython", RUNTIME_PYTHON },
+	{ "libjvm", RUNTIME_JAVA }, { "php", RUNTIME_PHP }, { "libphp", RUNTIME_PHP },
+	{ "perl", RUNTIME_PERL }, { "libperl", RUNTIME_PERL } };
 
-	(void)ctx;
-	for (size_t i = 0; slash && i < ARRAY_LEN(names); i++)
-		if (strncmp(slash + 1, names[i], strlen(names[i])) == 0)
-			return 1;
+static uint32_t runtimes_of_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < ARRAY_LEN(runtime_names); i++)
+		if (strncmp(name, runtime_names[i].begins, strlen(runtime_names[i].begins)) == 0)
+			return 1U << runtime_names[i].kind;
 	return 0;
 }
 
-/*
- * Could a target have script frames? Programs that look for them take the verifier some 60 ms longer. So
- * they are not loaded if all targets are known and none maps an interpreter; unless --runtimes names one.
- */
-static bool may_have_runtime(const struct recorder_opts *o)
+static int add_runtimes(void *ctx, const struct procmap *m)
 {
-	bool may = o->bpf.all || o->n_comms || o->bpf.follow || o->command_pid || o->in ||
-		   (o->runtimes && strcmp(o->runtimes, "auto") != 0);
+	uint32_t *found = ctx;
 
-	for (size_t i = 0; !may && i < o->n_pids; i++)
-		may = procmaps_each(o->pids[i], could_be_runtime, NULL, NULL) != 0;
-	for (size_t i = 0; !may && i < o->n_tids; i++)
-		may = procmaps_each(o->tids[i], could_be_runtime, NULL, NULL) != 0;
-	return may;
+	*found |= runtimes_of_name(m->path);
+	return 0;
+}
+
+static uint32_t runtimes_of_process(uint32_t id)
+{
+	uint32_t found = 0;
+
+	return procmaps_each(id, add_runtimes, &found, NULL) == 0 ? found : ~0U;
+}
+
+/* Those of the programs that run now. */
+static uint32_t runtimes_of_all(void)
+{
+	DIR *proc = opendir("/proc");
+	uint32_t found = 0;
+	struct dirent *d;
+
+	while (proc && (d = readdir(proc))) {
+		char link[sizeof("/proc//exe") + NAME_MAX], path[PATH_MAX];
+		ssize_t n;
+
+		snprintf(link, sizeof(link), "/proc/%s/exe", d->d_name);
+		n = readlink(link, path, sizeof(path) - 1);
+		if (n <= 0)
+			continue;
+		path[n] = '\0';
+		found |= runtimes_of_name(path);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+/*
+ * The runtimes whose functions are looked for, as a bit set. The verifier takes 0.05 s for each, so they are
+ * chosen by what the targets map, as far as these are known; and, where others may follow, Python and Java
+ * in any case.
+ */
+static uint32_t watched(const struct session_parts *p, const struct recorder_opts *o)
+{
+	uint32_t wanted = runtimes_wanted(p->runtimes), found = 0;
+
+	if (o->runtimes && strcmp(o->runtimes, "auto") != 0)
+		return wanted;
+	for (size_t i = 0; i < o->n_pids; i++)
+		found |= runtimes_of_process(o->pids[i]);
+	for (size_t i = 0; i < o->n_tids; i++)
+		found |= runtimes_of_process(o->tids[i]);
+	if (o->bpf.follow || o->command_pid)
+		for (size_t i = 0; i < o->n_words; i++)
+			found |= runtimes_of_name(o->words[i]);
+	if (o->bpf.all || o->n_comms || o->in)
+		found |= runtimes_of_all();
+	if (o->bpf.all || o->n_comms || o->in || o->bpf.follow || o->command_pid)
+		found |= 1U << RUNTIME_PYTHON | 1U << RUNTIME_JAVA;
+	return found & wanted;
 }
 
 /* With --unwind auto, fall back to frame pointers if the kernel refuses the walk by tables. */
@@ -363,9 +417,9 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 	if (p->unwinder) {
 		unwinder_fds(p->unwinder, &tables);
 		opts.tables = &tables;
-		opts.scripts = p->runtimes && may_have_runtime(o);
-		if (p->runtimes && !opts.scripts)
-			runtimes_unwatched(p->runtimes);
+		opts.scripts = p->runtimes ? watched(p, o) : 0;
+		if (p->runtimes)
+			runtimes_watched(p->runtimes, opts.scripts);
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {

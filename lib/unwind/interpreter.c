@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/interpreter.h"
 #include "base/base.h"
+#include "base/hash.h"
 #include "elf/symbols.h"
 #include "unwind/hotspot.h"
 #include "runtime_abi.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define CHAIN_MAX 4096 /* entries of one hash bucket */
+#define OPTIONS_MAX 4096 /* of Perl's build */
 #define TEXT_MAX (UINT64_C(64) << 20) /* of .rodata, when it is searched for a version */
 
 /*
@@ -143,59 +145,142 @@ static bool take_number(const char **p, uint32_t *ret)
 	return *p > begin;
 }
 
-/*
- * Before: the only version from 3.8 to 3.10 at the end of a string among the
- * constants. sys.version begins with it; the linker may have merged that string
- * with the end of another one.
- */
-static uint32_t searched_version(const struct elffile *f)
+/* Read the constants of F section by section, from *I on. They end with a NUL. */
+static bool next_constants(const struct elffile *f, size_t *i, uint8_t **ret, size_t *len)
 {
-	uint32_t found = 0;
+	while (*i < f->n_sections) {
+		const struct elffile_section *s = &f->sections[(*i)++];
 
-	for (size_t i = 0; i < f->n_sections; i++) {
-		const struct elffile_section *s = &f->sections[i];
-		_cleanup_free_ uint8_t *bytes = NULL;
-		size_t len;
+		if (s->type == SHT_PROGBITS && !(s->flags & (SHF_WRITE | SHF_EXECINSTR)) &&
+			s->flags & SHF_ALLOC && s->size <= TEXT_MAX &&
+			elffile_read(f, s, ret, len, NULL) == 0)
+			return true;
+	}
+	return false;
+}
 
-		if (s->type != SHT_PROGBITS || s->flags & (SHF_WRITE | SHF_EXECINSTR) ||
-			!(s->flags & SHF_ALLOC) || s->size > TEXT_MAX ||
-			elffile_read(f, s, &bytes, &len, NULL) != 0)
-			continue;
+/* Before: the only version from 3.8 to 3.10 at the end of a string. sys.version begins with it; the linker
+ * may have merged that string with the end of another one. */
+static bool python_string(const char *p, uint32_t *ret)
+{
+	uint32_t minor, micro;
+
+	if (p[0] != '3' || p[1] != '.' || p[-1] == '.' || isdigit((unsigned char)p[-1]))
+		return false;
+	p += 2;
+	if (!take_number(&p, &minor) || *p++ != '.' || !take_number(&p, &micro) ||
+		(*p && strcmp(p, "+") != 0) || minor < 8 || minor > 10)
+		return false;
+	*ret = 3u << 24 | minor << 16 | micro << 8 | 0xf0;
+	return true;
+}
+
+/* The header that PHP sends with each page. */
+static bool php_string(const char *p, uint32_t *ret)
+{
+	static const char begin[] = "X-Powered-By: PHP/";
+	uint32_t major, minor, micro;
+
+	if (strncmp(p, begin, sizeof(begin) - 1) != 0)
+		return false;
+	p += sizeof(begin) - 1;
+	if (!take_number(&p, &major) || *p++ != '.' || !take_number(&p, &minor) || *p++ != '.' ||
+		!take_number(&p, &micro))
+		return false;
+	*ret = major << 24 | minor << 16 | micro << 8;
+	return true;
+}
+
+/* The version by the only text among the constants that IS_VERSION accepts; 0 = there is none, or several. */
+static uint32_t searched_version(const struct elffile *f, bool (*is_version)(const char *p, uint32_t *ret))
+{
+	uint32_t found = 0, version;
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t len;
+
+	for (size_t i = 0; next_constants(f, &i, &bytes, &len); free(bytes), bytes = NULL)
 		for (size_t at = 1; at < len; at++) {
-			const char *p = (const char *)bytes + at;
-			uint32_t minor, micro, version;
-
-			/* elffile_read() ends the bytes with a NUL */
-			if (p[0] != '3' || p[1] != '.' || p[-1] == '.' || isdigit((unsigned char)p[-1]))
+			if (!is_version((const char *)bytes + at, &version))
 				continue;
-			p += 2;
-			if (!take_number(&p, &minor) || *p++ != '.' || !take_number(&p, &micro) ||
-				(*p && strcmp(p, "+") != 0) || minor < 8 || minor > 10)
-				continue;
-			version = 3u << 24 | minor << 16 | micro << 8 | 0xf0;
 			if (found && found != version)
 				return 0;
 			found = version;
 		}
-	}
 	return found;
 }
 
-static bool find_python(const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
+static uint32_t python_version(
+	const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
 {
-	struct elfcode_symbol state, eval, version;
+	struct elfcode_symbol version;
 
-	if (!dynsyms_find(d, "_PyRuntime", &state) || !dynsyms_find(d, "_PyEval_EvalFrameDefault", &eval) ||
-		!eval.size || eval.value > UINT64_MAX - eval.size)
+	(void)ret;
+	return dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version)
+						       : searched_version(f, python_string);
+}
+
+static uint32_t php_version(
+	const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
+{
+	(void)d;
+	(void)ret;
+	return searched_version(f, php_string);
+}
+
+/* PL_revision and so on are constants. The options of the build decide the layout of structures. */
+static uint32_t perl_version(
+	const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
+{
+	static const char *const names[] = { "PL_revision", "PL_version", "PL_subversion",
+		"PL_bincompat_options" };
+	uint32_t version = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		_cleanup_free_ uint8_t *bytes = NULL;
+		struct elfcode_symbol y;
+		size_t len;
+
+		if (!dynsyms_find(d, names[i], &y) || !y.size || y.size > OPTIONS_MAX ||
+			elffile_read_vaddr(f, y.value, y.size, &bytes, &len, NULL) != 0 || len != y.size)
+			return 0;
+		if (i < 3)
+			version = version << 8 | bytes[0];
+		else
+			ret->state_bytes = crc32c(0, bytes, strnlen((char *)bytes, len));
+	}
+	return version << 8;
+}
+
+/* What proves a runtime: the variable that leads to everything, and the function that executes script code.
+ */
+static const struct proof {
+	uint32_t kind;
+	const char *state, *eval, *cold;
+	/* 0 = not found out; may set state_bytes to what tells builds from each other */
+	uint32_t (*version)(
+		const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret);
+} proofs[] = {
+	{ RUNTIME_PYTHON, "_PyRuntime", "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold",
+		python_version },
+	{ RUNTIME_PHP, "executor_globals", "execute_ex", "execute_ex.cold", php_version },
+	{ RUNTIME_PERL, "PL_thr_key", "Perl_runops_standard", "Perl_runops_standard.cold", perl_version },
+};
+
+static bool find(const struct elffile *f, const struct dynsyms *d, const struct proof *p,
+	struct unwindtab_interpreter *ret)
+{
+	struct elfcode_symbol state, eval;
+
+	if (!dynsyms_find(d, p->state, &state) || !dynsyms_find(d, p->eval, &eval) || !eval.size ||
+		eval.value > UINT64_MAX - eval.size)
 		return false;
-	ret->kind = RUNTIME_PYTHON;
-	ret->version =
-		dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version) : searched_version(f);
+	ret->kind = p->kind;
 	ret->state = state.value;
 	ret->state_bytes = state.size;
+	ret->version = p->version(f, d, ret);
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
-	find_cold(f, "_PyEval_EvalFrameDefault.cold", ret->cold);
+	find_cold(f, p->cold, ret->cold);
 	return true;
 }
 
@@ -217,7 +302,11 @@ struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct un
 	struct dynsyms d;
 
 	*hotspot = (struct unwindtab_hotspot){ 0 };
-	if (f->is64 && dynsyms_open(f, &d) && !find_python(f, &d, &ret))
-		find_java(f, &d, &ret, hotspot);
+	if (!f->is64 || !dynsyms_open(f, &d))
+		return ret;
+	for (size_t i = 0; i < ARRAY_LEN(proofs); i++)
+		if (find(f, &d, &proofs[i], &ret))
+			return ret;
+	find_java(f, &d, &ret, hotspot);
 	return ret;
 }

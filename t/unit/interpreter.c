@@ -87,6 +87,25 @@ static void test_python(struct tap *t, const char *python)
 		"%s: so is the runtime's state", python);
 }
 
+/* A runtime whose file is PATH: VERSION prints its version in hexadecimal digits. */
+static void test_other(struct tap *t, const char *path, uint32_t kind, const char *version, const char *state,
+	const char *eval)
+{
+	struct unwindtab_interpreter i = find(path);
+	uint64_t size;
+
+	if (access(path, X_OK) != 0) {
+		tap_skip(t, path, "it is not there");
+		return;
+	}
+	tap_ok(t, i.kind == kind, "%s is recognised", path);
+	tap_ok(t, i.version == run(version, NULL) && i.version, "%s: its version is its own", path);
+	tap_ok(t,
+		i.eval[0] == symbol(path, eval, &size) && i.eval[1] - i.eval[0] == size && size &&
+			i.state == symbol(path, state, NULL),
+		"%s: %s and %s are where readelf sees them", path, eval, state);
+}
+
 static void test_damage(struct tap *t, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -227,7 +246,17 @@ int main(void)
 		test_python(&t, p);
 	free(list);
 	tap_ok(&t, find("/bin/sh").kind == RUNTIME_NONE, "a shell is no interpreter that is known");
-	tap_ok(&t, find("/usr/bin/perl").kind != RUNTIME_PYTHON, "perl is not taken for python");
+	test_other(&t, "/usr/bin/php8.2", RUNTIME_PHP,
+		"/usr/bin/php8.2 -n -r 'printf(\"%x%02x%02x00\", PHP_MAJOR_VERSION, PHP_MINOR_VERSION, "
+		"PHP_RELEASE_VERSION);'",
+		"executor_globals", "execute_ex");
+	test_other(&t, "/usr/sbin/php-fpm8.2", RUNTIME_PHP,
+		"/usr/sbin/php-fpm8.2 -n -v | perl -ne 'printf \"%x%02x%02x00\", $1, $2, $3 if /^PHP "
+		"(\\d+)\\.(\\d+)\\.(\\d+)/'",
+		"executor_globals", "execute_ex");
+	test_other(&t, "/usr/bin/perl", RUNTIME_PERL,
+		"/usr/bin/perl -e '$] =~ /(.)\\.(...)(...)/; printf \"%x%02x%02x00\", $1, $2, $3'",
+		"PL_thr_key", "Perl_runops_standard");
 	tap_ok(&t, find("/proc/self/exe").kind == RUNTIME_NONE, "a program with other symbols is none");
 	if (!realpath("/usr/bin/python3", python))
 		python[0] = 0;

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The frames of Perl with ithreads. Part of offcpu.bpf.c; the offsets come from
+ * lib/record/perl.c, which names their sources.
+ *
+ * The interpreter of a thread is the value of a key of thread-specific data.
+ * It has stacks of contexts, the innermost first; those of subroutines, and of
+ * evals and files that are required, are script frames. Each context has the
+ * statement that the outer ones are at.
+ *
+ * A subroutine that C code called returns to no operation: then the native
+ * frame of Perl_runops_standard() that executes it ends. So do blocks of sort
+ * and code in regular expressions, and a subroutine that is the last thing these
+ * call. An eval inside of all of these may begin one more native frame, which
+ * nothing in the contexts shows; if the numbers differ, all script frames follow
+ * the outermost native one: their own order is right all the same.
+ */
+#ifndef STACKTOOLS_PERL_BPF_H
+#define STACKTOOLS_PERL_BPF_H
+
+#define PERL_CONTEXTS 8 /* read at once */
+#define PERL_CONTEXT_MAX 120 /* bytes */
+
+#define PERL_TYPE 15 /* of a context's first byte */
+#define PERL_SUB 9
+#define PERL_FORMAT 10
+#define PERL_EVAL 11
+#define PERL_EVAL_BLOCK 0xc0 /* eval {}, try {}: not a call */
+#define PERL_RE_FAKE 0x80 /* of PERL_SUB: code in a regular expression, its subroutine is there too */
+
+#define PERL_SV_TYPE 255
+#define PERL_CV 13
+#define PERL_FM 14
+#define PERL_HV 12
+#define PERL_GV 9
+#define PERL_OOK (1u << 25) /* of a hash: it has a name */
+#define PERL_CV_NAMED 0x8000 /* its name is not a glob's */
+#define PERL_CV_LEXICAL 0x10000 /* without a package */
+
+#define PERL_SI_SORT 3
+#define PERL_PHASE_RUN 4
+
+/* What is executed: in the lowest bits of a frame's hint, whose other bits are the statement. */
+#define PERL_IS_SUB 0
+#define PERL_IS_EVAL 1
+#define PERL_IS_MAIN 2
+#define PERL_IS 7
+
+/* Begin with the contexts of stack INFO. */
+static __always_inline bool perl_stack(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 info)
+{
+	__s32 top;
+
+	k->frame = info;
+	k->window_len = 0;
+	if (script_read(task, &k->contexts, 8, info + f->perl.stack_contexts) ||
+		script_read(task, &top, 4, info + f->perl.stack_top) || top < -1)
+		return script_stop(k, SCRIPT_MEMORY);
+	k->left = top + 1;
+	return true;
+}
+
+static __always_inline bool perl_begin(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
+{
+	__u32 key = 0;
+	__u64 interpreter, info, values[5]; /* stack pointer, operation, pad, base, end */
+
+	if (script_read(task, &key, 4, bias + f->state))
+		return script_stop(k, SCRIPT_MEMORY);
+	interpreter = thread_value(task, k, key);
+	if (!interpreter)
+		return false;
+	if (script_read(task, values, sizeof(values), interpreter) || values[0] < values[3] ||
+		values[0] > values[4])
+		return script_stop(k, SCRIPT_THREAD);
+	k->interpreter = interpreter;
+	if (script_read(task, &k->statement, 8, interpreter + f->perl.statement) ||
+		script_read(task, &info, 8, interpreter + f->perl.stack))
+		return script_stop(k, SCRIPT_MEMORY);
+	return info && perl_stack(task, k, f, info);
+}
+
+struct perl_name {
+	__u64 at; /* 0 = there is none */
+	__u32 hash;
+	__s32 len;
+};
+
+/* Read the head of a name with length and hash (HEK). */
+static __always_inline bool perl_hek(struct task_struct *task, __u64 at, struct perl_name *ret)
+{
+	ret->at = at;
+	ret->hash = 0;
+	ret->len = 0;
+	if (!at)
+		return true;
+	return !script_read(task, &ret->hash, 8, at) && ret->len >= 0;
+}
+
+/* Find the body of value AT, which must be of TYPE and have FLAGS. 0 if not. */
+static __always_inline __u64 perl_body(struct task_struct *task, __u64 at, __u32 type, __u32 wanted)
+{
+	__u64 head[2]; /* body; references, flags */
+	__u32 flags;
+
+	if (!at || script_read(task, head, sizeof(head), at))
+		return 0;
+	flags = head[1] >> 32;
+	return (flags & PERL_SV_TYPE) == type && (flags & wanted) == wanted ? head[0] : 0;
+}
+
+/* The name of package STASH. The one that was found last is remembered. */
+static __always_inline bool perl_package(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 stash, struct perl_name *ret)
+{
+	__u64 body, at;
+
+	if (stash != k->package) {
+		k->package = 0;
+		body = perl_body(task, stash, PERL_HV, PERL_OOK);
+		if (!body || script_read(task, k->code_bytes, 32, body + f->perl.package_name))
+			return false;
+		at = CODE_WORD(k, 0);
+		if (CODE_INT(k, f->perl.package_names - f->perl.package_name) &&
+			script_read(task, &at, 8, at))
+			return false;
+		if (!perl_hek(task, at, ret))
+			return false;
+		k->package = stash;
+		k->package_at = ret->at;
+		k->package_head = (__u64)ret->hash << 32 | (__u32)ret->len;
+	}
+	ret->at = k->package_at;
+	ret->hash = k->package_head >> 32;
+	ret->len = k->package_head;
+	return true;
+}
+
+/* The package and the name of subroutine CV. */
+static __always_inline bool perl_sub(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 cv, struct perl_name *package, struct perl_name *name)
+{
+	__u64 head[2], body, stash, at, both[2];
+	__u32 flags, type;
+
+	package->at = name->at = 0;
+	if (script_read(task, head, sizeof(head), cv))
+		return false;
+	type = head[1] >> 32 & PERL_SV_TYPE;
+	if ((type != PERL_CV && type != PERL_FM) ||
+		script_read(task, k->code_bytes, 64, head[0] + f->perl.cv_package))
+		return false;
+	stash = CODE_WORD(k, 0);
+	at = CODE_WORD(k, f->perl.cv_glob - f->perl.cv_package);
+	flags = CODE_INT(k, f->perl.cv_flags - f->perl.cv_package);
+	if (!at)
+		return false;
+	if (!(flags & PERL_CV_NAMED)) {
+		body = perl_body(task, at, PERL_GV, 0);
+		if (!body || script_read(task, both, sizeof(both), body + f->perl.glob_name))
+			return false;
+		at = both[0];
+		stash = both[1]; /* follows */
+	}
+	if (!perl_hek(task, at, name) || !at)
+		return false;
+	return flags & PERL_CV_LEXICAL || perl_package(task, k, f, stash, package);
+}
+
+/* The file of the statement and its line, which are less than 24 bytes apart. */
+static __always_inline bool perl_statement(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 statement, __u64 *file, __u32 *line)
+{
+	__u32 from = f->perl.statement_line & ~7;
+
+	if (script_read(task, k->code_bytes, 24, statement + from))
+		return false;
+	*file = CODE_WORD(k, f->perl.statement_file - from);
+	*line = CODE_INT(k, f->perl.statement_line - from);
+	return *file != 0;
+}
+
+/*
+ * Compute the check of WHAT is executed (PERL_IS_*) in CV: of its name and of
+ * the file of the statement that it is at.
+ */
+static __always_inline bool perl_code(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 cv, __u64 statement, __u32 what, __u32 *line)
+{
+	struct perl_name package = {}, name = {};
+	__u64 hash, file;
+
+	k->code = cv;
+	if (!cv || cv >> SCRIPT_AT_SHIFT || !perl_statement(task, k, f, statement, &file, line))
+		return script_stop(k, SCRIPT_MEMORY);
+	hash = mix(mix(k->seed, cv), what);
+	/* each is at another place of memory with time, so its text too */
+	if (file != k->file) {
+		k->file_hash = hash_line(task, k, file);
+		k->file = file;
+	}
+	hash = mix(hash, file);
+	hash = mix(hash, k->file_hash);
+	if (what == PERL_IS_SUB) {
+		if (!perl_sub(task, k, f, cv, &package, &name))
+			return script_stop(k, SCRIPT_MEMORY);
+		hash = mix(hash, name.at);
+		hash = mix(hash, (__u64)name.hash << 32 | (__u32)name.len);
+		hash = mix(hash, package.at);
+		hash = mix(hash, (__u64)package.hash << 32 | (__u32)package.len);
+	}
+	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
+	k->check = hash >> SCRIPT_POSITION_BITS;
+	return k->reason == SCRIPT_NONE;
+}
+
+/* Add the frame of k->what in k->cv. */
+static __always_inline bool perl_add(
+	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
+{
+	struct script_walk *k = &s->script;
+	/* from memory: the verifier would follow each of their values */
+	__u32 what = *(volatile __u32 *)&k->what, line = 0;
+	__u64 cv = *(volatile __u64 *)&k->cv;
+	__u32 call = k->call < k->n_calls ? k->call : k->n_calls - 1;
+
+	if (!perl_code(task, k, f, cv, k->statement, what, &line))
+		return false;
+	k->hints[s->ev.scripts & (OFFCPU_SCRIPTS_MAX - 1)] = k->statement | what;
+	return script_add(s, k->code, k->calls[call & (OFFCPU_DEPTH_MAX - 1)],
+		line && line < SCRIPT_POSITION_NONE ? line : SCRIPT_POSITION_NONE);
+}
+
+/* Is the program itself the outermost one: not a thread, or a BEGIN block? Sets *CV to its code. */
+static __always_inline bool perl_main(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 *cv)
+{
+	__u32 phase = 0;
+
+	if (!k->main_thread || k->call >= k->n_calls)
+		return false;
+	if (script_read(task, &phase, 4, k->interpreter + f->perl.phase) ||
+		script_read(task, cv, 8, k->interpreter + f->perl.main))
+		return script_stop(k, SCRIPT_MEMORY);
+	return phase == PERL_PHASE_RUN;
+}
+
+/* Read context number AT of the stack, and those below it. */
+static __always_inline bool perl_context(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u32 at)
+{
+	__u32 bytes = f->perl.context_bytes & 127, first, len;
+
+	if (!k->window_len || at < k->window_at) {
+		first = at >= PERL_CONTEXTS ? at - PERL_CONTEXTS + 1 : 0;
+		len = (at - first + 1) * bytes;
+		barrier_var(len);
+		len &= RUNTIME_WINDOW - 1;
+		if (script_read(task, k->window, len, k->contexts + (__u64)first * bytes))
+			return script_stop(k, SCRIPT_MEMORY);
+		k->window_at = first;
+		k->window_len = len;
+	}
+	k->frame_at = (at - (__u32)k->window_at) * bytes;
+	return true;
+}
+
+static __always_inline bool perl_step(
+	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
+{
+	struct script_walk *k = &s->script;
+	__u32 type, what = PERL_IS_SUB;
+	__u64 info = 0, cv = 0;
+	__s32 stack_type = 0;
+
+	if (!k->left) {
+		if (script_read(task, &info, 8, k->frame + f->perl.stack_back) ||
+			script_read(task, &stack_type, 4, k->frame + f->perl.stack_type))
+			return script_stop(k, SCRIPT_MEMORY);
+		k->call += k->pending || stack_type == PERL_SI_SORT;
+		k->pending = 0;
+		if (info)
+			return perl_stack(task, k, f, info);
+		k->frame = 0;
+		if (!perl_main(task, k, f, &cv))
+			return false;
+		what = PERL_IS_MAIN;
+	} else {
+		k->left--;
+		if (!perl_context(task, k, f, k->left))
+			return false;
+		type = FRAME_BYTE(k, 0);
+		if ((type & (PERL_TYPE | PERL_RE_FAKE)) != (PERL_SUB | PERL_RE_FAKE)) {
+			k->call += k->pending;
+			k->pending = 0;
+		}
+		if ((type & PERL_TYPE) == PERL_EVAL) {
+			if (type & PERL_EVAL_BLOCK)
+				return true;
+			what = PERL_IS_EVAL;
+			cv = FRAME_WORD(k, f->perl.context_eval);
+		} else if ((type & PERL_TYPE) != PERL_SUB && (type & PERL_TYPE) != PERL_FORMAT) {
+			return true;
+		} else if (!(type & PERL_RE_FAKE)) {
+			cv = FRAME_WORD(k, f->perl.context_sub);
+		}
+	}
+	k->what = what;
+	k->cv = cv;
+	if (cv && !perl_add(task, s, f))
+		return false;
+	if (what == PERL_IS_MAIN) {
+		k->call++;
+		return false;
+	}
+	if (cv)
+		k->statement = FRAME_WORD(k, f->perl.context_statement);
+	if (!FRAME_WORD(k, f->perl.context_return))
+		k->pending = 1;
+	return true;
+}
+
+/* Is the event's code, at the statement of HINT, still that of its check? */
+static __always_inline bool perl_is(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, const struct offcpu_ev_code *ev, __u64 hint)
+{
+	__u32 line;
+
+	return perl_code(task, k, f, ev->code, hint & ~(__u64)PERL_IS, hint & PERL_IS, &line) &&
+	       k->check == ev->check;
+}
+
+static __always_inline void perl_names(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, struct offcpu_ev_code *ev, __u64 hint)
+{
+	struct perl_name package = {}, name = {};
+	__u32 what = hint & PERL_IS;
+	__u16 bytes = 0;
+
+	ev->name_kind = SCRIPT_UNREADABLE;
+	ev->first_line = 0;
+	ev->lines_all = 0;
+	ev->file_kind = script_text(task, k->file, k->file_len, ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
+	if (what == PERL_IS_MAIN) {
+		script_word(ev, "{main}");
+	} else if (what == PERL_IS_EVAL) {
+		script_word(ev, "(eval)");
+	} else if (perl_sub(task, k, f, ev->code, &package, &name)) {
+		ev->name_kind = script_text(task, name.at + f->perl.name_text, name.len, ev->name,
+			SCRIPT_NAME_BYTES, &ev->name_bytes);
+		if (package.at && script_text(task, package.at + f->perl.name_text, package.len, ev->lines,
+					  SCRIPT_NAME_BYTES, &bytes) == SCRIPT_UNREADABLE)
+			ev->name_kind = SCRIPT_UNREADABLE;
+	}
+	ev->lines_bytes = bytes;
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of all runtimes use: fields of structures that were read,
+ * hashes, texts, and the frames of the stack. Part of offcpu.bpf.c.
+ */
+#ifndef STACKTOOLS_SCRIPT_BPF_H
+#define STACKTOOLS_SCRIPT_BPF_H
+
+/* Fields at offsets that user space gave: the mask proves that they are inside. */
+#define FRAME_WORD(k, at) (*(__u64 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 8))))
+#define FRAME_INT(k, at) (*(__u32 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 4))))
+#define FRAME_BYTE(k, at) ((k)->window[((k)->frame_at + (at)) & (RUNTIME_WINDOW - 1)])
+#define CODE_WORD(k, at) (*(__u64 *)((k)->code_bytes + ((at) & (RUNTIME_CODE_BYTES - 8))))
+#define CODE_INT(k, at) (*(__u32 *)((k)->code_bytes + ((at) & (RUNTIME_CODE_BYTES - 4))))
+#define OBJECT_WORD(k, i) (*(__u64 *)((k)->object + (i)*8))
+
+static __always_inline const struct runtime_file *runtime_of(const struct unwind_walk *u)
+{
+	__u32 number = u->runtime;
+
+	return number ? bpf_map_lookup_elem(&runtimes, &number) : NULL;
+}
+
+static __always_inline bool script_stop(struct script_walk *k, __u8 reason)
+{
+	k->reason = reason;
+	return false;
+}
+
+static __always_inline bool in_eval(const struct runtime_file *f, __u64 bias, __u64 pc)
+{
+	pc -= bias;
+	return (pc >= f->eval[0] && pc < f->eval[1]) || (pc >= f->cold[0] && pc < f->cold[1]);
+}
+
+#define PTHREAD_KEYS 0x310 /* struct pthread.specific_1stblock: 32 times {sequence number, value} */
+#define PTHREAD_KEY_BLOCKS 0x510 /* struct pthread.specific: 32 pointers to blocks of that form */
+
+/*
+ * The thread's value of thread-specific data KEY, as glibc keeps it in the
+ * thread's descriptor (nptl/descr.h). 0 if there is none, or it is not readable.
+ */
+static __always_inline __u64 thread_value(struct task_struct *task, struct script_walk *k, __u32 key)
+{
+	__u64 at = k->thread + PTHREAD_KEYS, value = 0;
+
+	if (key >= 1024)
+		return 0;
+	if (key >= 32) {
+		if (script_read(task, &at, 8, k->thread + PTHREAD_KEY_BLOCKS + key / 32 * 8) || !at)
+			return 0;
+		key %= 32;
+	}
+	if (script_read(task, &value, 8, at + key * 16 + 8))
+		script_stop(k, SCRIPT_THREAD);
+	return value;
+}
+
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * (hash_key[2] | 1);
+	return hash ^ hash >> 29;
+}
+
+/* Add a frame that follows native frame NATIVE. False if there is no room. */
+static __always_inline bool script_add(struct scratch *s, __u64 code, __u32 native, __u32 position)
+{
+	__u32 n = s->ev.scripts, at = s->walk.len + 2 * n;
+
+	barrier_var(at);
+	if (at >= OFFCPU_FRAMES_MAX - 1)
+		return false;
+	s->ev.frames[at] = code | (__u64)native << SCRIPT_AT_SHIFT;
+	s->ev.frames[at + 1] = s->script.check << SCRIPT_POSITION_BITS | position;
+	s->ev.scripts = n + 1;
+	return true;
+}
+
+/*
+ * Hash the LEN bytes of text at AT: the beginning and, if it is long, the end.
+ * Each word is multiplied by another odd number that nobody knows, so that
+ * these do not wait for each other.
+ */
+static __always_inline __u64 hash_text(
+	struct task_struct *task, struct script_walk *k, __u64 at, __u64 len, __u64 hash)
+{
+	__u32 n = len < SCRIPT_OBJECT_BYTES ? len : SCRIPT_OBJECT_BYTES;
+	__u64 factor = hash_key[3] | 1, sum = len * factor;
+
+	for (int end = 0; end < 2; end++) {
+		barrier_var(n);
+		if (n < SCRIPT_OBJECT_BYTES)
+			__builtin_memset(k->object, 0, sizeof(k->object));
+		else
+			n = SCRIPT_OBJECT_BYTES;
+		if (script_read(task, k->object, n, at)) {
+			k->reason = SCRIPT_MEMORY;
+			return 0;
+		}
+		for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
+			factor += 0x9e3779b97f4a7c16;
+			sum += OBJECT_WORD(k, i) * factor;
+		}
+		if (len <= SCRIPT_OBJECT_BYTES)
+			break;
+		at += len - SCRIPT_OBJECT_BYTES;
+	}
+	return mix(hash, sum ^ sum >> 32);
+}
+
+#define LINE_PIECES 2 /* of SCRIPT_OBJECT_BYTES: a longer name of a file is not readable */
+
+/*
+ * Hash the text at AT up to its NUL.
+ * Sets file_len; ~0 = no NUL. Lengths go through memory: in registers, the
+ * verifier would follow each of their values.
+ */
+static __always_inline __u64 hash_line(struct task_struct *task, struct script_walk *k, __u64 at)
+{
+	volatile __u64 *len = &k->file_len, *piece_len = &k->piece_len;
+	__u64 factor = hash_key[3] | 1, sum = 0;
+
+	*len = 0;
+	for (int piece = 0; piece < LINE_PIECES; piece++) {
+		__u64 n = 4096 - (at & 4095), got = 0, alive = ~0ULL;
+
+		*piece_len = n < SCRIPT_OBJECT_BYTES ? n : SCRIPT_OBJECT_BYTES;
+		n = *piece_len;
+		n &= 255; /* at most SCRIPT_OBJECT_BYTES, behind which is more of the same map */
+		__builtin_memset(k->object, 0, sizeof(k->object));
+		if (script_read(task, k->object, n, at)) {
+			k->reason = SCRIPT_MEMORY;
+			return 0;
+		}
+		for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
+			__u64 word = OBJECT_WORD(k, i), zero, below, found;
+
+			/* the lowest bit that is set is in the first byte of zero */
+			zero = (word - 0x0101010101010101) & ~word & 0x8080808080808080;
+			zero &= -zero;
+			barrier_var(zero);
+			below = ((zero >> 7) - 1) & alive; /* all ones if there is no zero */
+			found = (zero | -zero) >> 63;
+			barrier_var(found);
+			alive &= found - 1;
+			factor += 0x9e3779b97f4a7c16;
+			sum += (word & below) * factor;
+			/* the sum of the bytes that are below, each as one */
+			got += ((below & 0x0101010101010101) * 0x0101010101010101) >> 56;
+		}
+		*len += got < n ? got : n;
+		if (got < n)
+			return mix(*len, sum ^ sum >> 32);
+		at += n; /* a NUL behind what was read is ours */
+	}
+	*len = ~0ULL;
+	return mix(1, sum ^ sum >> 32);
+}
+
+/* Read LEN bytes of text at AT into a string of the event. Returns its kind; *BYTES is its length. */
+static __always_inline __u8 script_text(
+	struct task_struct *task, __u64 at, __u64 len, __u8 *to, __u32 size, __u16 *bytes)
+{
+	__u32 n = len;
+
+	*bytes = 0;
+	barrier_var(n);
+	if (len >= size)
+		return SCRIPT_UNREADABLE;
+	n &= size - 1;
+	if (script_read(task, to, n, at))
+		return SCRIPT_UNREADABLE;
+	*bytes = n;
+	return SCRIPT_UTF8;
+}
+
+/* Set the name of a function that has none to a word of six bytes. */
+static __always_inline void script_word(struct offcpu_ev_code *ev, const char *word)
+{
+	__builtin_memcpy(ev->name, word, 6);
+	ev->name_kind = SCRIPT_UTF8;
+	ev->name_bytes = 6;
+}
+
+#endif

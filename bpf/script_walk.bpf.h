@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The second pass over a user stack, whatever its interpreter: the native
+ * frames that execute script code, one script frame after the other by the
+ * runtime's own file, the proof that both belong together, and the names. Part
+ * of offcpu.bpf.c.
+ */
+#ifndef STACKTOOLS_SCRIPT_WALK_BPF_H
+#define STACKTOOLS_SCRIPT_WALK_BPF_H
+
+/* Names that are about to be sent. Entry 0: the switch program, which nothing interrupts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_ev_code);
+} code_scratches SEC(".maps");
+
+/* For the iterators. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_ev_code);
+} iter_code_scratch SEC(".maps");
+
+/* List native frame I if it is of the evaluation function. 1 behind the last one. */
+static long script_call(__u32 i, bool *is_remote)
+{
+	struct scratch *s = scratch_of(*is_remote);
+	const struct runtime_file *f;
+	struct script_walk *k;
+	__u64 pc;
+	__u32 n;
+
+	if (!s || i >= s->walk.len)
+		return 1;
+	f = runtime_of(&s->walk);
+	if (!f)
+		return 1;
+	k = &s->script;
+	barrier_var(i);
+	pc = s->ev.frames[i & (OFFCPU_DEPTH_MAX - 1)];
+	if (!i || (pc & OFFCPU_EXACT))
+		pc = (pc & ~OFFCPU_EXACT) + 1;
+	if (in_eval(f, s->walk.runtime_bias, pc - 1)) {
+		n = k->n_calls;
+		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = i;
+		k->n_calls = n + 1;
+	}
+	return 0;
+}
+
+/* List the native frames of the evaluation function. */
+__noinline int script_calls(__u32 remote)
+{
+	struct scratch *s = scratch_of(remote);
+	bool is_remote = remote;
+
+	if (!INTERPRETERS || !s)
+		return 0;
+	s->script.n_calls = 0;
+	bpf_loop(OFFCPU_DEPTH_MAX, script_call, &is_remote, 0);
+	return s->script.n_calls;
+}
+
+static long script_outside(__u32 i, bool *is_remote)
+{
+	struct scratch *s = scratch_of(*is_remote);
+	__u64 last;
+	__u32 at;
+
+	if (!s || i >= s->ev.scripts)
+		return 1;
+	last = s->script.calls[(s->script.n_calls - 1) & (OFFCPU_DEPTH_MAX - 1)];
+	at = s->walk.len + 2 * i;
+	barrier_var(at);
+	if (at < OFFCPU_FRAMES_MAX)
+		s->ev.frames[at] = SCRIPT_CODE(s->ev.frames[at]) | last << SCRIPT_AT_SHIFT;
+	return 0;
+}
+
+/* Put all script frames behind the outermost native frame that executes some. */
+__noinline int scripts_outside(__u32 remote)
+{
+	bool is_remote = remote;
+
+	if (INTERPRETERS)
+		bpf_loop(OFFCPU_SCRIPTS_MAX, script_outside, &is_remote, 0);
+	return 0;
+}
+
+/* What the frames found so far prove. Without a proof the stack has native frames only. */
+static __always_inline void script_end(struct scratch *s)
+{
+	const struct runtime_file *f = runtime_of(&s->walk);
+	struct script_walk *k = &s->script;
+	bool cut = k->frame && !k->beyond; /* at the depth limit */
+
+	if (!k->reason && !cut &&
+		(k->call != k->n_calls || (k->beyond && s->walk.verdict == VERDICT_COMPLETE))) {
+		if (WATCHED(RUNTIME_PERL) && f && f->kind == RUNTIME_PERL)
+			scripts_outside(s->walk.remote);
+		else
+			k->reason = SCRIPT_MISMATCH;
+	}
+	if (k->reason)
+		s->ev.scripts = 0;
+	s->ev.script_reason = k->reason;
+	s->count.script_thread += k->reason == SCRIPT_THREAD;
+	s->count.script_memory += k->reason == SCRIPT_MEMORY;
+	s->count.script_mismatch += k->reason == SCRIPT_MISMATCH;
+}
+
+/* Find the innermost frame. False if there is none. */
+static __always_inline bool script_begin(struct task_struct *task, struct scratch *s)
+{
+	const struct runtime_file *f = runtime_of(&s->walk);
+	struct script_walk *k = &s->script;
+
+	k->frame = 0;
+	if (!f)
+		return false;
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON) {
+		if (s->walk.verdict != VERDICT_COMPLETE && !python_alone(task, f, s->walk.runtime_bias))
+			return script_stop(k, SCRIPT_MISMATCH);
+		return python_begin(task, k, f, s->walk.runtime_bias);
+	}
+	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
+		return php_begin(task, k, f, s->walk.runtime_bias);
+	if (WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL)
+		return perl_begin(task, k, f, s->walk.runtime_bias);
+	return false;
+}
+
+/* One frame. False if there are no more, or the reason is set. */
+static __always_inline bool script_next(struct task_struct *task, struct scratch *s)
+{
+	const struct runtime_file *f = runtime_of(&s->walk);
+
+	if (!f || !s->script.frame || s->ev.scripts >= depth || s->ev.scripts >= OFFCPU_SCRIPTS_MAX)
+		return false;
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
+		return python_step(task, s, f);
+	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
+		return php_step(task, s, f);
+	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_step(task, s, f);
+}
+
+/* Is the event's code still that of its check? Reads it, for names_of(). */
+static __always_inline bool is_of(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, const struct offcpu_ev_code *ev, __u64 hint)
+{
+	k->reason = SCRIPT_NONE;
+	k->file = 0;
+	k->package = 0;
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
+		return python_is(task, k, f, ev);
+	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
+		return php_is(task, k, f, ev, hint);
+	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_is(task, k, f, ev, hint);
+}
+
+/* Fill in the names of the event's code. */
+static __always_inline void names_of(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, struct offcpu_ev_code *ev, __u64 hint)
+{
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
+		python_names(task, k, f, ev);
+	else if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
+		php_names(task, k, f, ev);
+	else if (WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL)
+		perl_names(task, k, f, ev, hint);
+}
+
+/* For current: global functions, which the verifier checks one by one. */
+__noinline int own_is_of(__u64 hint)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	return INTERPRETERS && f && ev && is_of(NULL, &s->script, f, ev, hint);
+}
+
+__noinline int own_names_of(__u64 hint)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	if (INTERPRETERS && f && ev)
+		names_of(NULL, &s->script, f, ev, hint);
+	return 0;
+}
+
+/* Send the names of script frame I, unless they were sent. False if that failed. */
+static __always_inline bool send_names(
+	struct task_struct *task, struct scratch *s, struct offcpu_ev_code *ev, __u32 i)
+{
+	const struct runtime_file *f = runtime_of(&s->walk);
+	struct script_walk *k = &s->script;
+	__u32 at = s->walk.len + 2 * i;
+	struct script_id id;
+	__u64 bytes, hint;
+	__u8 one = 1;
+
+	barrier_var(at);
+	if (!f || at >= OFFCPU_FRAMES_MAX - 1)
+		return true;
+	id.code = SCRIPT_CODE(s->ev.frames[at]);
+	id.check = SCRIPT_CHECK(s->ev.frames[at + 1]);
+	if (bpf_map_lookup_elem(&named, &id))
+		return true;
+	ev->type = OFFCPU_EV_CODE;
+	ev->runtime = s->walk.runtime;
+	ev->code = id.code;
+	ev->check = id.check;
+	hint = k->hints[i & (OFFCPU_SCRIPTS_MAX - 1)];
+	/* the walk may have been of a thread that runs by now */
+	if (!(task ? is_of(task, k, f, ev, hint) : own_is_of(hint)))
+		return false;
+	if (task)
+		names_of(task, k, f, ev, hint);
+	else
+		own_names_of(hint);
+	/*
+	 * While current is here, its frames refer to the code. Another thread may
+	 * have let it go: what was read belongs to it only if it is still the same.
+	 */
+	if (task && !is_of(task, k, f, ev, hint))
+		return false;
+	bytes = ev->lines_bytes;
+	barrier_var(bytes); /* as in put() */
+	if (bytes > SCRIPT_LINES_BYTES)
+		return false;
+	if (bpf_ringbuf_output(
+		    &ring, ev, __builtin_offsetof(struct offcpu_ev_code, lines) + bytes, BPF_RB_NO_WAKEUP))
+		return false;
+	bpf_map_update_elem(&named, &id, &one, BPF_ANY);
+	return true;
+}
+
+/* For current: global functions, so that the verifier checks them once. */
+__noinline int script_step(void)
+{
+	struct scratch *s = my_scratch();
+
+	return INTERPRETERS && s && script_next(NULL, s);
+}
+
+/* `unsent` becomes 1 if that failed. False behind the last frame. */
+__noinline int script_name(__u32 i)
+{
+	struct scratch *s = my_scratch();
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	if (!INTERPRETERS || !s || i >= s->ev.scripts)
+		return false;
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	if (!ev || !send_names(NULL, s, ev, i))
+		s->script.unsent = 1;
+	return true;
+}
+
+#ifndef OFFCPU_RAW
+
+struct other_script {
+	struct scratch *s;
+	struct offcpu_ev_code *ev;
+	struct task_struct *task;
+	bool failed;
+};
+
+static long other_script_step(__u32 i, struct other_script *o)
+{
+	return !script_next(o->task, o->s);
+}
+
+static long other_script_name(__u32 i, struct other_script *o)
+{
+	if (i >= o->s->ev.scripts)
+		return 1;
+	if (!send_names(o->task, o->s, o->ev, i))
+		o->failed = true;
+	return 0;
+}
+
+#endif
+
+/* Prepare the second pass for the thread of KEY, whose thread pointer is THREAD. */
+static __always_inline void scripts_init(struct scratch *s, const struct offcpu_key *key, __u64 thread)
+{
+	struct script_walk *k = &s->script;
+
+	s->ev.runtime = s->walk.runtime;
+	k->thread = thread;
+	k->seed = mix(mix(hash_key[0], key->start_boot_ns), (__u64)key->tgid << 32 | key->exec_id);
+	k->frame = 0;
+	k->file = 0;
+	k->aside = 0;
+	k->call = 0;
+	k->window_len = 0;
+	k->main_thread = key->tgid == key->tid;
+	k->pending = 0;
+	k->package = 0;
+	k->reason = k->beyond = 0;
+}
+
+static long own_script_step(__u32 i, void *unused)
+{
+	return !script_step();
+}
+
+static long own_script_name(__u32 i, void *unused)
+{
+	return !script_name(i);
+}
+
+/* Find the frames of current: one call, so that the verifier follows the loop once. */
+__noinline int find_own_scripts(void)
+{
+	struct scratch *s = my_scratch();
+
+	if (!INTERPRETERS || !s || !script_calls(false))
+		return 0;
+	if (script_begin(NULL, s))
+		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
+	script_end(s);
+	return 0;
+}
+
+/* Send the names of current's functions. False if some could not be sent. */
+__noinline int name_own_scripts(void)
+{
+	struct scratch *s = my_scratch();
+
+	if (!INTERPRETERS || !s)
+		return true;
+	s->script.unsent = 0;
+	bpf_loop(OFFCPU_SCRIPTS_MAX, own_script_name, NULL, 0);
+	s->count.script_ring += s->script.unsent;
+	return !s->script.unsent;
+}
+
+#ifndef OFFCPU_RAW
+
+/* The same for TASK, which is not running. */
+static __always_inline void find_other_scripts(struct task_struct *task, struct scratch *s)
+{
+	struct other_script o = { .s = s, .task = task };
+
+	if (!script_calls(true))
+		return;
+	if (script_begin(task, s))
+		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_script_step, &o, 0);
+	script_end(s);
+}
+
+static __always_inline bool name_other_scripts(struct task_struct *task, struct scratch *s)
+{
+	struct other_script o = { .s = s, .task = task };
+	__u32 zero = 0;
+
+	o.ev = bpf_map_lookup_elem(&iter_code_scratch, &zero);
+	if (!o.ev)
+		return false;
+	bpf_loop(OFFCPU_SCRIPTS_MAX, other_script_name, &o, 0);
+	s->count.script_ring += o.failed;
+	return !o.failed;
+}
+
+#endif
+
+/* The second pass, after the native walk of a process with an interpreter. OTHER is not running; NULL:
+ * current. */
+static __always_inline void find_scripts(
+	struct task_struct *other, struct scratch *s, const struct offcpu_key *key, __u64 thread)
+{
+	scripts_init(s, key, thread);
+#ifndef OFFCPU_RAW
+	if (other) {
+		find_other_scripts(other, s);
+		return;
+	}
+#endif
+	find_own_scripts();
+}
+
+/* Send the names of all functions in the stack that is about to be sent. False if some could not be. */
+static __always_inline bool name_scripts(struct task_struct *other, struct scratch *s)
+{
+#ifndef OFFCPU_RAW
+	if (other)
+		return name_other_scripts(other, s);
+#endif
+	return name_own_scripts();
+}
+
+#endif

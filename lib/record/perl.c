@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record/perl.h"
+#include "base/hash.h"
+
+#include <string.h>
+
+/*
+ * Offsets in bytes on x86-64, printed by a program that was compiled with the
+ * headers of Debian's package (offsetof). Headers, in CORE/: intrpvar.h (of the
+ * interpreter), cop.h (stack_*, context_*, statement_*), cv.h (cv_*), gv.h and
+ * sv.h (glob_*), hv.h (package_*, name_*). They are part of the interface for
+ * extensions, which does not change between the patch levels of a version and
+ * the same options.
+ */
+static const struct perl_version {
+	uint32_t version; /* 5.36 = 0x524 */
+	const char *options; /* PL_bincompat_options */
+	struct perl_layout at;
+} versions[] = {
+	{ 0x524,
+		" HAS_TIMES MULTIPLICITY PERLIO_LAYERS USE_64_BIT_ALL USE_64_BIT_INT USE_ITHREADS "
+		"USE_LARGE_FILES USE_LOCALE_COLLATE USE_LOCALE_NUMERIC USE_LOCALE_TIME USE_PERLIO "
+		"USE_REENTRANT_API",
+		{ .statement = 208, /* Icurcop */
+			.stack = 224, /* Icurstackinfo */
+			.main = 1800, /* Imain_cv */
+			.phase = 2512, /* Iphase */
+			.stack_contexts = 8, /* si_cxstack */
+			.stack_top = 32, /* si_cxix */
+			.stack_type = 44,
+			.stack_back = 16, /* si_prev */
+			.context_bytes = 104,
+			.context_statement = 16, /* blk_oldcop */
+			.context_return = 48, /* retop of subroutines and evals */
+			.context_sub = 72, /* blk_sub.cv, blk_format.cv */
+			.context_eval = 88, /* blk_eval.cv */
+			.statement_line = 36, /* cop_line */
+			.statement_file = 48, /* cop_file */
+			.cv_flags = 92, /* xcv_flags */
+			.cv_package = 32, /* xcv_stash */
+			.cv_glob = 56, /* xcv_gv_u */
+			.glob_name = 32, /* xivu_namehek, and xgv_stash at 40 */
+			.package_name = 32, /* xhv_aux.xhv_name_u */
+			.package_names = 60, /* xhv_aux.xhv_name_count */
+			.name_text = 8 } }, /* hek_key */
+};
+
+bool perl_layout(struct runtime_file *ret, uint64_t options)
+{
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+		const char *o = versions[i].options;
+
+		if (ret->version >> 16 != versions[i].version || crc32c(0, o, strlen(o)) != options)
+			continue;
+		ret->perl = versions[i].at;
+		return true;
+	}
+	return false;
+}
