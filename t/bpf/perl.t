@@ -84,7 +84,7 @@ for how in $hows; do
 	until_true test -s "$TMP/out.$how"
 done
 # shellcheck disable=SC2086 # a list
-rec "$TMP/lie.cap" -d 0.3 $fakes
+rec "$TMP/lie.cap" --runtimes perl -d 0.3 $fakes
 is "$rc" 0 "programs that lie about their frames are recorded"
 seen() { # HOW: its subroutines
 	eval "seen_pid=\$pid_$1"
