@@ -108,7 +108,19 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+/* A function that will return through a uretprobe; the newest is first. */
+struct return_instance {
+	unsigned long stack; /* where its return address is */
+	unsigned long orig_ret_vaddr; /* what was there */
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
 struct task_struct {
+	struct uprobe_task *utask;
 	unsigned int __state;
 	void *stack;
 	unsigned int flags;

@@ -186,7 +186,8 @@ static __always_inline bool walk_maps(
 /*
  * The main thread's stack begins right below start_stack: a frame there that
  * has no caller is the program's entry. An innermost frame at start_stack
- * itself, with a table or without, has called nothing yet.
+ * itself, with a table or without, has called nothing yet. Both are proved: the
+ * kernel set start_stack, and nothing but the program's arguments is above it.
  */
 static __always_inline bool at_entry(const struct unwind_walk *u, struct task_struct *task)
 {
@@ -423,6 +424,7 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns());
 	s->walk.tls = tls_of(task);
 	s->walk.by_fp = !by_table;
+	s->walk.task = (__u64)task;
 	if (!by_table)
 		bpf_loop(OFFCPU_DEPTH_MAX + 1, other_fp_step, &o, 0);
 	else if (walk_maps(&s->walk, w, key))

@@ -170,7 +170,11 @@ static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unw
 	if (!w->exact && w->cfa <= w->sp && (w->cfa != w->sp || r->ra != UNWIND_RA_REG) &&
 		(r->reg == ARCH_SP || ++w->stacks > UNWIND_STACKS_MAX))
 		return stop(w, REASON_LOOP);
-	/* an interrupted PC of 0 is no end: something was called through a null pointer */
+	/*
+	 * Proved: a row says where the return address is, and no call pushes 0;
+	 * stacks are made with 0 there. An interrupted PC of 0 is no end:
+	 * something was called through a null pointer.
+	 */
 	if (!ra && !w->exact) {
 		w->verdict = VERDICT_COMPLETE;
 		return false;
@@ -414,6 +418,44 @@ static __always_inline int step_by_blob(struct unwind_walk *w)
 	return to_caller(w, ra, sp, fp);
 }
 
+#define RETPROBES_MAX 64 /* functions with a uretprobe that are being executed, as in the kernel */
+
+/* Can PC be the trampoline of uretprobes? It is the first byte of a page. */
+static __always_inline bool can_be_retprobe(const struct unwind_walk *w)
+{
+	return !w->exact && !(w->pc & 4095);
+}
+
+/*
+ * A uretprobe replaces the return address of the function that it is set in by
+ * the kernel's trampoline, and the task has a record with the place of the
+ * address and the address. Make that the PC; false if there is no such record. A
+ * kernel without BTF, and a walk of a copy, do not know it.
+ */
+__noinline int real_return(__u32 remote)
+{
+#ifndef OFFCPU_RAW
+	struct unwind_walk *w = walk_of(remote);
+	struct return_instance *r = NULL;
+	struct task_struct *task = NULL;
+	__u64 real;
+
+	if (!w || !bpf_core_field_exists(task->utask) || !bpf_core_field_exists(r->orig_ret_vaddr))
+		return 0;
+	task = remote ? (void *)w->task : (void *)bpf_get_current_task();
+	r = BPF_CORE_READ(task, utask, return_instances);
+	for (int i = 0; i < RETPROBES_MAX && r; i++) {
+		real = BPF_CORE_READ(r, orig_ret_vaddr);
+		if (BPF_CORE_READ(r, stack) == w->sp - w->bytes && real != w->pc) {
+			w->pc = real;
+			return 1;
+		}
+		r = BPF_CORE_READ(r, next);
+	}
+#endif
+	return 0;
+}
+
 /*
  * Store the frame of W's PC and step to its caller. Returns false if the walk
  * has ended, or needs memory.
@@ -437,6 +479,10 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	/* a return address may be the first byte of the next function */
 	pc = w->exact ? w->pc : w->pc - 1;
 	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w->remote, pc)) {
+		if (can_be_retprobe(w) && real_return(w->remote)) {
+			w->len = n;
+			return true;
+		}
 		way = w->exact && pc < UNWIND_NULL_BYTES ? step_by_leaf(w, true) : -1;
 		if (way == 0)
 			return false;
@@ -454,6 +500,9 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 			return way;
 	} else if (state != UNWIND_BY_FP) {
 		return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
+	} else if (can_be_retprobe(w) && real_return(w->remote)) {
+		w->len = n;
+		return true;
 	}
 	made = WATCHED(RUNTIME_JAVA) && w->runtime && state == UNWIND_BY_FP;
 	way = made && !w->exact ? step_by_blob(w) : -1;

@@ -65,6 +65,7 @@ struct unwind_walk {
 	__u64 tls; /* remote: the thread's TLS base; 0 = not known */
 	__u32 serial; /* of the mappings */
 	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
+	__u64 task; /* remote: kernel address of the task */
 	__u32 runtime; /* see struct unwind_proc */
 	__u32 pad2;
 	__u64 runtime_bias;

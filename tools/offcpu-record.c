@@ -194,8 +194,9 @@ static int check_opts(const struct cli *c, void *opts)
 	b->use_comms = o->rec.n_comms > 0;
 	b->use_exec = o->command != NULL;
 	if (runtimes_check(o->rec.runtimes, &e) != 0)
-		return cli_usage(
-			c, "option '--runtimes': %s; it takes auto, none, or of these: python, java, php, perl", e.msg);
+		return cli_usage(c,
+			"option '--runtimes': %s; it takes auto, none, or of these: python, java, php, perl",
+			e.msg);
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;
 	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;

@@ -87,6 +87,7 @@ build asm asm.c -O2 "$DATA/unwind/asmfn.S"
 build asmfp asm.c -O1 -fno-omit-frame-pointer "$DATA/unwind/asmfn.S"
 build nolibc nolibc.c -O2 -nostdlib -static -fno-stack-protector
 build proofs proofs.c -O2 -fomit-frame-pointer
+build uretprobes uretprobes.c -O2
 build forks forks.c -O2
 build deep calls.c -O2
 
@@ -116,6 +117,7 @@ start neither "$W/asmfp" neither
 start product "$W/asm" product
 start nolibc "$W/nolibc"
 start proofs "$W/proofs"
+[ ! -e /sys/bus/event_source/devices/uprobe ] || start uretprobes "$W/uretprobes"
 start forks "$W/forks"
 start deep "$W/deep" 100
 cp "$W/deep" "$W/short-lived"
@@ -156,6 +158,10 @@ agrees "assembly without CFI that keeps the frame pointer, and takes its frame d
 agrees "a program without libc" nolibc --oracles eu --verdict 'complete|unverified|stopped'
 # the debuggers do not look at the code; the program knows its own chains
 agrees "code without CFI that proves its frames, a call through a null pointer" proofs --oracles ""
+if [ -e "$W/uretprobes.pid" ]; then
+	# the debuggers see the kernel's trampoline
+	agrees "functions with a uretprobe" uretprobes --oracles ""
+fi
 agrees "a parent that has forked" forks
 agrees "a forked child, which shares its parent's tables" child
 agrees "a stack 100 calls deep" deep
@@ -168,6 +174,7 @@ if [ -e "$W/elsewhere.pid" ]; then
 	agrees "$elsewhere" elsewhere --oracles gdb
 fi
 agreed
+[ -e "$W/uretprobes.pid" ] || skip "functions with a uretprobe" "no uprobes"
 [ -e "$W/elsewhere.pid" ] || skip "$elsewhere" "$(cat "$TMP/unshare")"
 finish
 start leaderless "$W/threads" gone
