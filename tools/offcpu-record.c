@@ -97,7 +97,8 @@ static const struct cli_option options[] = {
 		"kernel allows it, else fp",
 		CLI_WORD(struct recargs, unwind, unwinds) },
 	{ 0, "runtimes", "LIST",
-		"functions of the programs of these interpreters: auto (default: all that are known), none, "
+		"functions of the programs of these interpreters: auto (default: what the targets have), "
+		"none, "
 		"python, java, php, perl",
 		CLI_TEXT(struct recargs, rec.runtimes) },
 	{ 0, "unwind-memory", "SIZE",

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define UNWINDTAB_MAGIC UINT64_C(0x3362617477755453) /* "STuwtab3" */
+#define UNWINDTAB_MAGIC UINT64_C(0x3462617477755453) /* "STuwtab4" */
 
 #define CRC_FROM (offsetof(struct unwindtab_head, crc) + sizeof(uint32_t))
 #define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)
@@ -322,7 +322,7 @@ const char *unwindtab_left_text(unsigned int left)
 	return left < UNWINDTAB_LEFT ? texts[left] : "omitted for an unknown reason";
 }
 
-#define SUFFIX "-2.tab" /* the version of the format: unwindtab_*() */
+#define SUFFIX "-4.tab" /* the version of the format: unwindtab_*() */
 #define KEY_PARTS 5 /* numbers that identify the file */
 
 #define NAME_CAP (2 * CAPTURE_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))
