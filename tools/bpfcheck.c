@@ -137,7 +137,7 @@ static int diagnose(
 		return rc;
 	if (b)
 		bundle_watch(b, root);
-	rc = diagnosis_run(root, LIVE_LIMIT_MS, d, e);
+	rc = diagnosis_run(root, LIVE_LIMIT_MS, o->format == VERBOSE || o->bundle, d, e);
 	if (rc)
 		root_close(root);
 	return rc;

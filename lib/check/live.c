@@ -135,6 +135,7 @@ int confinement_probe(char *found, size_t cap, struct err *e)
 struct traces {
 	int programs; /* an array of struct progprobe_program */
 	int log; /* the verifier's log of each program that it refused */
+	bool all; /* list the programs that look for script frames too */
 	bool walks; /* mode btf works with unwind tables; valid only in the child */
 };
 
@@ -147,6 +148,7 @@ static void list_programs(struct traces *t, struct offcpu_opts *opts, struct off
 	offcpu_close(o);
 	opts->use_comms = opts->use_exec = opts->use_tids = opts->no_events = true;
 	opts->use_cgroup = !opts->raw;
+	opts->scripts = t->all && !opts->raw ? ~0U : 0;
 	if (offcpu_load(opts, &o, NULL) == 0) {
 		progprobe_programs(mode, t->programs, NULL);
 		offcpu_close(o);
@@ -175,7 +177,6 @@ static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, s
 	if (tables) {
 		unwindspace_fds(s, &fds);
 		opts.tables = &fds;
-		opts.scripts = raw ? 0 : ~0U;
 	}
 	opts.no_events = procevents_open(false, &events, NULL) != 0;
 	rc = offcpu_load(&opts, &o, e);
@@ -320,7 +321,7 @@ static int trace_file(void)
 	return fd < 0 || fcntl(fd, F_SETFL, O_APPEND) == 0 ? fd : -1;
 }
 
-static void begin(struct trial *t, unsigned int limit_ms)
+static void begin(struct trial *t, unsigned int limit_ms, bool all)
 {
 	const struct probe_job job = {
 		.n = t->n, .attempt = attempt, .ctx = t, .go_on = true, .limit_ms = limit_ms
@@ -329,7 +330,7 @@ static void begin(struct trial *t, unsigned int limit_ms)
 
 	if (t->why_not[0])
 		return;
-	t->traces = (struct traces){ .programs = trace_file(), .log = trace_file() };
+	t->traces = (struct traces){ .programs = trace_file(), .log = trace_file(), .all = all };
 	if (probe_start_job(&job, &t->run, &e) != 0)
 		snprintf(t->why_not, sizeof(t->why_not), "%.250s", e.msg);
 }
@@ -350,7 +351,7 @@ static void why_no_bpf(const struct machine *m, char *buf, size_t cap)
 		snprintf(buf, cap, "not run: lockdown forbids it, and the kernel would log each attempt");
 }
 
-struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms)
+struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms, bool all)
 {
 	struct livecheck *lc = calloc(1, sizeof(*lc));
 
@@ -365,8 +366,8 @@ struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms
 	}
 	why_no_bpf(m, lc->bpf.why_not, sizeof(lc->bpf.why_not));
 	limit_ms = probe_limit_ms(limit_ms);
-	begin(&lc->open, limit_ms);
-	begin(&lc->bpf, limit_ms);
+	begin(&lc->open, limit_ms, all);
+	begin(&lc->bpf, limit_ms, all);
 	return lc;
 }
 

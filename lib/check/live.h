@@ -43,10 +43,10 @@ struct livecheck;
 
 /*
  * Start the attempts; each may take LIMIT_MS, more on a slow machine
- * (probe_limit_ms()). On a recorded tree nothing is started, and every finding
- * will be a skip. NULL if memory runs out. Release with livecheck_end().
+ * (probe_limit_ms()). ALL: the recorder's programs for interpreters too. On a recorded tree nothing is
+ * started, and every finding will be a skip. NULL if memory runs out. Release with livecheck_end().
  */
-struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms);
+struct livecheck *livecheck_begin(const struct machine *m, unsigned int limit_ms, bool all);
 
 /* Wait for the attempts that take no privilege, and add their findings (groups security and mounts). */
 void livecheck_open(struct livecheck *lc, struct findings *f);

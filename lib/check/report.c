@@ -71,7 +71,8 @@ static void judge_recorder(const struct findings *f, struct verdict *v)
 	snprintf(v->remedy, sizeof(v->remedy), "%s", fi->remedy);
 }
 
-int diagnosis_run(const struct root *root, unsigned int limit_ms, struct diagnosis *ret, struct err *e)
+int diagnosis_run(
+	const struct root *root, unsigned int limit_ms, bool all, struct diagnosis *ret, struct err *e)
 {
 	struct livecheck *live;
 	int rc;
@@ -80,7 +81,7 @@ int diagnosis_run(const struct root *root, unsigned int limit_ms, struct diagnos
 	rc = machine_read(root, &ret->machine, e);
 	if (rc)
 		return rc;
-	live = livecheck_begin(&ret->machine, limit_ms);
+	live = livecheck_begin(&ret->machine, limit_ms, all);
 	kernelcheck_run(&ret->machine, &ret->findings);
 	bugcheck_run(&ret->machine, &ret->findings);
 	configcheck_run(&ret->machine, &ret->findings);
