@@ -173,7 +173,7 @@ static void test_java(struct tap *t, const char *path)
 	}
 	tap_ok(t, find_jvm(f, &i, &h), "libjvm is recognised");
 	snprintf(command, sizeof(command),
-		"strings -a %s | sed -n 's/^\\([0-9]*\\)\\.0\\.\\([0-9]*\\)[0-9.]*+[0-9]*-Debian.*/0x\\1 "
+		"strings -a %s | sed -n 's/^\\([0-9]*\\)\\.0\\.\\([0-9]*\\)[0-9.]*+.*Debian.*/0x\\1 "
 		"\\2/p' | "
 		"head -1",
 		path);
