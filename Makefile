@@ -183,8 +183,8 @@ $(OBJ)/.flags:
 check: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/
 
-# The unit tests alone, without the lanes of .proverc: what runs under SAN=1 in CI.
-check-unit: $(UNIT_BINS)
+# The unit tests alone, without the lanes of .proverc: what runs under SAN=1 in CI. One compares what unwindinfo prints.
+check-unit: $(UNIT_BINS) $(BIN)/unwindinfo
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) \
 		$(PROVE) --norc -Mlib=t/lib -PUnitTests -j2 --failures --comments $(PROVE_FLAGS) t/unit/
 

@@ -49,6 +49,7 @@ rows() {
 	like "$(sed -n 's/^compared *//p' "$out")" '^[0-9]{4,}$' "$1: thousands of rows were compared"
 	"$BIN/unwindinfo" "$TMP/$1" | sed '/^section/d; /^file/d; /^CIEs/d; /^FDEs/d' >"$TMP/whole"
 	"$BIN/unwindinfo" "$TMP/$1-s" | sed '/^section/d; /^file/d; /^CIEs/d; /^FDEs/d' >"$TMP/stripped"
+	ok "$1: unwindinfo shows rows" test -s "$TMP/whole"
 	same "$TMP/stripped" "$TMP/whole" "$1: stripped, the program has the same rows"
 }
 
