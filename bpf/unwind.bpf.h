@@ -418,6 +418,14 @@ static __always_inline int step_by_blob(struct unwind_walk *w)
 	return to_caller(w, ra, sp, fp);
 }
 
+/* Frame N, which is below OFFCPU_DEPTH_MAX: before Linux 6.2 the verifier forgets that of a number on the
+ * stack. */
+static __always_inline __u64 *frame_at(__u64 *frames, __u32 n)
+{
+	barrier_var(n);
+	return frames + (n & (OFFCPU_DEPTH_MAX - 1));
+}
+
 #define RETPROBES_MAX 64 /* functions with a uretprobe that are being executed, as in the kernel */
 
 /* Can PC be the trampoline of uretprobes? It is the first byte of a page. */
@@ -474,7 +482,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	/* not user code: the upper half belongs to the kernel */
 	if ((__s64)w->pc < 0)
 		return stop(w, REASON_NO_MAPPING);
-	frames[n] = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
+	*frame_at(frames, n) = w->exact && n && !w->retry ? w->pc | OFFCPU_EXACT : w->pc;
 	w->len = n + 1;
 	/* a return address may be the first byte of the next function */
 	pc = w->exact ? w->pc : w->pc - 1;
@@ -495,7 +503,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 		way = step_by_table(w, pc);
 		/* a handler returns to the first byte of its trampoline */
 		if (way > 0 && w->exact && !w->retry && n)
-			frames[n] |= OFFCPU_EXACT;
+			*frame_at(frames, n) |= OFFCPU_EXACT;
 		if (way >= 0)
 			return way;
 	} else if (state != UNWIND_BY_FP) {
@@ -510,7 +518,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 		return way;
 	way = step_by_code(w);
 	if (way > 0 && w->exact && n)
-		frames[n] |= OFFCPU_EXACT;
+		*frame_at(frames, n) |= OFFCPU_EXACT;
 	if (way >= 0)
 		return way;
 	way = made && w->exact ? step_by_blob(w) : -1;

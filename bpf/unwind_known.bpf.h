@@ -135,9 +135,10 @@ static __always_inline bool known_steps(
 	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known)
 {
 	__u64 frame = w->pc, pc = w->pc - !w->exact, tag = w->tag, salt = known_salt(tag);
-	__u32 n = w->len;
+	__u32 n = w->len, at = n;
 
-	frames += n;
+	barrier_var(at); /* as in frame_at(): known_can() has looked at it */
+	frames += at & (OFFCPU_DEPTH_MAX - 1);
 	w->missed = 0;
 #pragma unroll
 	for (__u32 i = 0; i < KNOWN_STEPS; i++) {

@@ -194,7 +194,11 @@ static __always_inline bool saved_register(const struct unwind_walk *w, __u64 re
 /* From `ucontext` to register REG in it. */
 static __always_inline __u64 in_ucontext(const struct unwind_walk *w, __u32 reg)
 {
-	return arch_ucontext[(reg | (w->bytes & 4) << 2) & (2 * ARCH_NARROW - 1)];
+	__u32 at = reg | (w->bytes & 4) << 2;
+
+	/* the mask is for the verifier of Linux 6.1, which does not know what an "or" can be */
+	barrier_var(at);
+	return arch_ucontext[at & (2 * ARCH_NARROW - 1)];
 }
 
 /*
