@@ -683,6 +683,7 @@ static void *load_iters(void *ctx)
 	l->rc = load_part(l->p->iters, l->p->verifier_log, &l->e);
 	if (l->rc && l->rc != -EPERM && load_iters_again(l->p, l->opts, &why) == 0) {
 		l->rc = 0;
+		l->p->iters_cut = !l->opts->no_user_stacks;
 		if (!l->opts->no_user_stacks)
 			add_limit(l->p, "user stacks of waits that began before the recording", &l->e);
 	}
@@ -861,6 +862,7 @@ _Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW =
 	"reasons of a walk that stopped");
 
 struct offcpu {
+	uint32_t scripts; /* as in the options, but 0 if the kernel did not take them */
 	struct offprogs progs;
 	struct ring_buffer *rb;
 	const struct offcpu_sink *sink; /* during a drain */
@@ -980,9 +982,22 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 		add_limit(&(*ret)->progs, "functions of interpreters' programs", &why);
 		return 0;
 	}
+	/* or for the stack of its iterators: the stacks of all waits matter more */
+	if (!rc && opts->scripts && (*ret)->progs.iters_cut) {
+		offcpu_close(*ret);
+		*ret = NULL;
+		rc = load_once(&without, ret, &why);
+	} else if (!rc) {
+		(*ret)->scripts = opts->scripts;
+	}
 	if (rc && e)
 		*e = why;
 	return rc;
+}
+
+uint32_t offcpu_scripts(const struct offcpu *o)
+{
+	return o->scripts;
 }
 
 void offcpu_close(struct offcpu *o)

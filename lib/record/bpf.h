@@ -99,6 +99,7 @@ struct offprogs {
 	struct rawprogs *raw; /* mode raw: replaces events and iters; NULL = mode btf */
 	struct bpf_hooks hook;
 	int verifier_log; /* offcpu_opts.verifier_log */
+	bool iters_cut; /* the iterators were refused, and loaded without user stacks */
 	bool first_ns; /* target ids need no translation: first PID namespace, or mode raw */
 	char limits[512]; /* what they cannot do on this kernel, and why; separated by "; ", "" = nothing */
 };
@@ -137,6 +138,9 @@ struct offcpu_sink {
  * (offcpu_limits()). On success release *RET with offcpu_close().
  */
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e);
+
+/* The runtimes whose functions are looked for: 0 if the kernel did not take them. */
+uint32_t offcpu_scripts(const struct offcpu *o);
 
 /* What cannot be done on this kernel, or with opts.raw; "" = nothing. Valid as long as O. */
 const char *offcpu_limits(const struct offcpu *o);

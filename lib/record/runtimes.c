@@ -466,7 +466,8 @@ void runtimes_watched(struct runtimes *r, uint32_t kinds)
 }
 
 static const char unwatched_text[] =
-	" (its functions are not shown: no target had an interpreter when the recording began; name it with "
+	" (its functions are not shown: no target had an interpreter when the recording began, or the kernel "
+	"refused the programs for it; name it with "
 	"--runtimes)";
 
 static void put_summary(char *to, size_t size, const struct file *f, bool unwatched, uint64_t processes)

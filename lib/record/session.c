@@ -429,6 +429,8 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 		unwinder_close(p->unwinder);
 		p->unwinder = NULL;
 	}
+	if (!rc && p->unwinder && p->runtimes)
+		runtimes_watched(p->runtimes, offcpu_scripts(p->bpf));
 	p->refused = rc != 0;
 	if (rc && e)
 		*e = why;
