@@ -610,8 +610,8 @@ static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	return rc;
 }
 
-/* SKEL is the same object as P's base, so its maps come in the same order. */
-static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct err *e)
+/* SKEL is the same object as P's base, so its maps come in the same order. OWN: but for its constants. */
+static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, bool own, struct err *e)
 {
 	struct bpf_map *mine, *theirs = NULL;
 	int rc = 0;
@@ -619,13 +619,14 @@ static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct 
 	bpf_object__for_each_map(mine, skel->obj)
 	{
 		theirs = bpf_object__next_map(p->base->obj, theirs);
-		rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
+		if (!own || mine != skel->maps.rodata)
+			rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
 	}
 	return rc ? err_sys(e, rc, "cannot share the BPF maps") : 0;
 }
 
-/* Open one half of the programs, ready to be loaded. */
-static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, struct err *e)
+/* Open one half of the programs, ready to be loaded. BARE: without what finds script frames. */
+static int open_part(struct offprogs *p, bool iters, bool bare, struct offcpu_bpf **ret, struct err *e)
 {
 	struct bpf_program *prog;
 
@@ -635,7 +636,11 @@ static int open_part(struct offprogs *p, bool iters, struct offcpu_bpf **ret, st
 	bpf_hooks_set(&p->hook, (*ret)->obj);
 	bpf_object__for_each_program(prog, (*ret)->obj)
 		bpf_program__set_autoload(prog, bpf_hooks_is_iter(prog) == iters);
-	return share_maps(p, *ret, e);
+	if (bare) {
+		*(*ret)->rodata = *p->base->rodata;
+		(*ret)->rodata->scripts = 0;
+	}
+	return share_maps(p, *ret, bare, e);
 }
 
 static int load_part(struct offcpu_bpf *skel, int log_fd, struct err *e)
@@ -659,31 +664,38 @@ struct loading {
 	int rc;
 };
 
-/* Without the program that reads the memory of other tasks, which not every kernel supports. */
-static int load_iters_again(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
+/* With USER: without script frames. Else without the program that reads the memory of other tasks. */
+static int load_iters_again(struct offprogs *p, const struct offcpu_opts *opts, bool user, struct err *e)
 {
 	int rc;
 
 	offcpu_bpf__destroy(p->iters);
 	p->iters = NULL;
-	rc = open_part(p, true, &p->iters, e);
+	rc = open_part(p, true, true, &p->iters, e);
 	if (rc)
 		return rc;
 	choose_iters(p->iters, opts, p->first_ns);
-	bpf_program__set_autoload(p->iters->progs.waiting, false);
-	bpf_program__set_autoload(p->iters->progs.waiting_no_user, true);
+	if (!user) {
+		bpf_program__set_autoload(p->iters->progs.waiting, false);
+		bpf_program__set_autoload(p->iters->progs.waiting_no_user, true);
+	}
 	return load_part(p->iters, p->verifier_log, e);
 }
 
+/* Not every kernel has room on its stack for script frames here, or reads the memory of other tasks. */
 static void *load_iters(void *ctx)
 {
 	struct loading *l = ctx;
 	struct err why = { 0 };
 
 	l->rc = load_part(l->p->iters, l->p->verifier_log, &l->e);
-	if (l->rc && l->rc != -EPERM && load_iters_again(l->p, l->opts, &why) == 0) {
+	if (l->rc && l->rc != -EPERM && l->opts->scripts &&
+		load_iters_again(l->p, l->opts, true, &why) == 0) {
 		l->rc = 0;
-		l->p->iters_cut = !l->opts->no_user_stacks;
+		l->p->iters_bare = true;
+	}
+	if (l->rc && l->rc != -EPERM && load_iters_again(l->p, l->opts, false, &why) == 0) {
+		l->rc = 0;
 		if (!l->opts->no_user_stacks)
 			add_limit(l->p, "user stacks of waits that began before the recording", &l->e);
 	}
@@ -755,9 +767,9 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	if (!rc)
 		rc = load_base(p, opts, agg_fd, e);
 	if (!rc)
-		rc = open_part(p, false, &p->events, e);
+		rc = open_part(p, false, false, &p->events, e);
 	if (!rc)
-		rc = open_part(p, true, &p->iters, e);
+		rc = open_part(p, true, false, &p->iters, e);
 	if (rc)
 		return rc;
 	choose_events(p->events, opts);
@@ -830,7 +842,7 @@ int offprogs_load_maps(struct offprogs *p, const struct offcpu_opts *opts, int a
 int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **ret, struct err *e)
 {
 	struct bpf_program *prog, *chosen;
-	int rc = open_part(p, false, ret, e);
+	int rc = open_part(p, false, false, ret, e);
 
 	if (rc)
 		return rc;
@@ -862,7 +874,6 @@ _Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW =
 	"reasons of a walk that stopped");
 
 struct offcpu {
-	uint32_t scripts; /* as in the options, but 0 if the kernel did not take them */
 	struct offprogs progs;
 	struct ring_buffer *rb;
 	const struct offcpu_sink *sink; /* during a drain */
@@ -982,22 +993,14 @@ int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err 
 		add_limit(&(*ret)->progs, "functions of interpreters' programs", &why);
 		return 0;
 	}
-	/* or for the stack of its iterators: the stacks of all waits matter more */
-	if (!rc && opts->scripts && (*ret)->progs.iters_cut) {
-		offcpu_close(*ret);
-		*ret = NULL;
-		rc = load_once(&without, ret, &why);
-	} else if (!rc) {
-		(*ret)->scripts = opts->scripts;
-	}
 	if (rc && e)
 		*e = why;
 	return rc;
 }
 
-uint32_t offcpu_scripts(const struct offcpu *o)
+bool offcpu_scripts_partial(const struct offcpu *o)
 {
-	return o->scripts;
+	return o->progs.iters_bare;
 }
 
 void offcpu_close(struct offcpu *o)

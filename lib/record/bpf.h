@@ -99,7 +99,7 @@ struct offprogs {
 	struct rawprogs *raw; /* mode raw: replaces events and iters; NULL = mode btf */
 	struct bpf_hooks hook;
 	int verifier_log; /* offcpu_opts.verifier_log */
-	bool iters_cut; /* the iterators were refused, and loaded without user stacks */
+	bool iters_bare; /* the iterators were refused, and loaded without script frames */
 	bool first_ns; /* target ids need no translation: first PID namespace, or mode raw */
 	char limits[512]; /* what they cannot do on this kernel, and why; separated by "; ", "" = nothing */
 };
@@ -139,8 +139,8 @@ struct offcpu_sink {
  */
 int offcpu_load(const struct offcpu_opts *opts, struct offcpu **ret, struct err *e);
 
-/* The runtimes whose functions are looked for: 0 if the kernel did not take them. */
-uint32_t offcpu_scripts(const struct offcpu *o);
+/* Waits that began before the recording have no script frames: this kernel refused the program for them. */
+bool offcpu_scripts_partial(const struct offcpu *o);
 
 /* What cannot be done on this kernel, or with opts.raw; "" = nothing. Valid as long as O. */
 const char *offcpu_limits(const struct offcpu *o);

@@ -50,6 +50,7 @@ struct place {
 struct runtimes {
 	bool wanted[RUNTIME_KINDS];
 	uint32_t watched; /* bit set of enum runtime_kind */
+	bool partial; /* see runtimes_watched() */
 	struct file files[RUNTIMES_MAX];
 	uint32_t n_files;
 	struct function *functions;
@@ -173,7 +174,7 @@ static void put_utf8(struct buf *b, uint32_t c)
 
 	if (!c || c > 0x10ffff)
 		c = '?';
-	/* a byte of a file name that is no UTF-8, as Python keeps it (surrogateescape) */
+	/* a byte of a file name that is not UTF-8, as Python stores it (surrogateescape) */
 	if (c >= 0xdc80 && c <= 0xdcff) {
 		text[n++] = (uint8_t)(c - 0xdc00);
 	} else if (c < 0x80) {
@@ -460,24 +461,29 @@ uint32_t runtimes_wanted(const struct runtimes *r)
 	return set;
 }
 
-void runtimes_watched(struct runtimes *r, uint32_t kinds)
+void runtimes_watched(struct runtimes *r, uint32_t kinds, bool partial)
 {
 	r->watched = kinds;
+	r->partial = partial;
 }
 
 static const char unwatched_text[] =
-	" (its functions are not shown: no target had an interpreter when the recording began, or the kernel "
-	"refused the programs for it; name it with "
+	" (its functions are not shown: no target had an interpreter when the recording began; name it with "
 	"--runtimes)";
+static const char partial_text[] = " (its functions are not shown in waits that began before the recording: "
+				   "the kernel refused the program "
+				   "for these)";
 
-static void put_summary(char *to, size_t size, const struct file *f, bool unwatched, uint64_t processes)
+static void put_summary(
+	const struct runtimes *r, char *to, size_t size, const struct file *f, uint64_t processes)
 {
+	const char *text = r->watched >> f->kind & 1 ? (r->partial ? partial_text : "") : unwatched_text;
 	size_t len = strlen(to);
 
 	snprintf(to + len, size - len, "%s%s %u.%u%s, %" PRIu64 " process%s%s", len ? "; " : "",
 		known[f->kind].name, f->version >> 24, f->version >> 16 & 0xff,
 		f->refused ? " (version not known, its functions are not shown)" : "", processes,
-		processes == 1 ? "" : "es", unwatched && !f->refused ? unwatched_text : "");
+		processes == 1 ? "" : "es", f->refused ? "" : text);
 }
 
 /* Files of the same version count as one runtime. */
@@ -507,7 +513,6 @@ void runtimes_stats(const struct runtimes *r, struct runtimes_stats *ret)
 				r->files[k].version >> 16 == r->files[i].version >> 16)
 				processes += r->files[k].processes;
 		if (processes)
-			put_summary(ret->summary, sizeof(ret->summary), &r->files[i],
-				!(r->watched >> r->files[i].kind & 1), processes);
+			put_summary(r, ret->summary, sizeof(ret->summary), &r->files[i], processes);
 	}
 }

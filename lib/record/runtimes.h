@@ -6,7 +6,7 @@
  * An interpreter is recognised by what its file says (unwind/interpreter.h).
  * BPF finds script frames by the structure offsets that are returned here for
  * it (bpf/runtime_abi.h), and reads their names. Here strings become UTF-8 and
- * positions become lines. docs/runtimes.md describes the whole.
+ * positions become lines. See docs/runtimes.md.
  */
 #ifndef STACKTOOLS_RECORD_RUNTIMES_H
 #define STACKTOOLS_RECORD_RUNTIMES_H
@@ -42,9 +42,11 @@ bool runtimes_hotspot(
 
 uint32_t runtimes_wanted(const struct runtimes *r); /* LIST, as a bit set of enum runtime_kind */
 
-/* BPF looks for script frames of these KINDS only, a bit set: the summary says so of others that are
- * recognised. */
-void runtimes_watched(struct runtimes *r, uint32_t kinds);
+/*
+ * BPF looks for script frames of these KINDS only, a bit set; PARTIAL: not in waits that began before the
+ * recording. The summary says so of the runtimes that are recognised.
+ */
+void runtimes_watched(struct runtimes *r, uint32_t kinds, bool partial);
 
 void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
 

@@ -418,8 +418,6 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 		unwinder_fds(p->unwinder, &tables);
 		opts.tables = &tables;
 		opts.scripts = p->runtimes ? watched(p, o) : 0;
-		if (p->runtimes)
-			runtimes_watched(p->runtimes, opts.scripts);
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
@@ -429,8 +427,8 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 		unwinder_close(p->unwinder);
 		p->unwinder = NULL;
 	}
-	if (!rc && p->unwinder && p->runtimes)
-		runtimes_watched(p->runtimes, offcpu_scripts(p->bpf));
+	if (!rc && p->runtimes)
+		runtimes_watched(p->runtimes, opts.scripts, offcpu_scripts_partial(p->bpf));
 	p->refused = rc != 0;
 	if (rc && e)
 		*e = why;
