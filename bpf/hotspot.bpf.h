@@ -260,7 +260,7 @@ __noinline int hash_symbol_words(__u32 remote)
 
 /*
  * Hash the symbol AT: its address, header and name. The header has random bits
- * that tell it from a later symbol at the same address.
+ * that distinguish it from a later symbol at the same address.
  */
 static __always_inline bool hash_symbol(
 	struct task_struct *task, struct scratch *s, const struct hotspot_file *f, __u64 at)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hotspot_abi - what BPF must know about a libjvm to walk and to name Java
- * frames. Both compilers check the layout. docs/runtimes.md describes the whole.
+ * frames. Both compilers check the layout. See docs/runtimes.md.
  */
 #ifndef STACKTOOLS_HOTSPOT_ABI_H
 #define STACKTOOLS_HOTSPOT_ABI_H

@@ -42,7 +42,7 @@ static __always_inline __u64 python_thread(
 
 /*
  * Does the process have other interpreters than the main one? Their threads
- * have states of their own. As long as the native stack is whole, the number of
+ * have states of their own. As long as the native stack is complete, the number of
  * its calls proves that the frames are those of the right state; a stack that
  * was cut proves less.
  */
@@ -137,9 +137,9 @@ static __always_inline __u64 hash_object(
 }
 
 /*
- * Read the code object at CODE and compute its check. A code object that has no
- * version number, used only once, is told from a later one at the same address
- * by what it refers to and by the beginnings of its names and its line table.
+ * Read the code object at CODE and compute its check. A code object without a
+ * version number, which is used only once, differs from a later one at the same
+ * address in what it refers to, and in how its names and its line table begin.
  */
 static __always_inline bool python_code(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 code)
@@ -185,7 +185,7 @@ static __always_inline __u32 python_position(
 	return at < SCRIPT_POSITION_NONE ? at : SCRIPT_POSITION_NONE;
 }
 
-/* One frame. False if there are no more, or the reason is set. */
+/* Walk one frame. False if there are no more, or the reason is set. */
 static __always_inline bool python_step(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
 {

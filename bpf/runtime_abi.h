@@ -80,7 +80,7 @@ struct runtime_file {
 			__u16 code_start; /* of the bytecode */
 			__u16 code_name, code_file, code_lines, code_first_line, code_version;
 			__u16 string_data, string_wide_data; /* of ASCII strings, of others */
-			__u16 identity[PYTHON_IDENTITY]; /* words of a code object that tell it from others;
+			__u16 identity[PYTHON_IDENTITY]; /* words that differ between code objects;
 							    the last repeats */
 			__u16 state_interpreters; /* the newest one, followed by the main one */
 			__u16 pad[2];

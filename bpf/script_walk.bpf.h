@@ -133,7 +133,7 @@ static __always_inline bool script_begin(struct task_struct *task, struct scratc
 	return false;
 }
 
-/* One frame. False if there are no more, or the reason is set. */
+/* Walk one frame. False if there are no more, or the reason is set. */
 static __always_inline bool script_next(struct task_struct *task, struct scratch *s)
 {
 	const struct runtime_file *f = runtime_of(&s->walk);

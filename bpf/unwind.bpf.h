@@ -172,7 +172,7 @@ static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unw
 		return stop(w, REASON_LOOP);
 	/*
 	 * Proved: a row says where the return address is, and no call pushes 0;
-	 * stacks are made with 0 there. An interrupted PC of 0 is no end:
+	 * stacks are made with 0 there. An interrupted PC of 0 does not end the stack:
 	 * something was called through a null pointer.
 	 */
 	if (!ra && !w->exact) {

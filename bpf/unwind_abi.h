@@ -78,7 +78,7 @@ enum unwind_go {
 	UNWIND_GO_GOROUTINE = 0,
 	/*
 	 * The thread's own: below a call from C. If the walk has come through such
-	 * a call before, the word at that one's stack pointer is this one's.
+	 * a call before, the word at that frame's stack pointer is this frame's.
 	 */
 	UNWIND_GO_CALLBACK = 1,
 	/*

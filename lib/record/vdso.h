@@ -15,7 +15,7 @@
 enum vdso_kind { VDSO_NONE, VDSO_X86_64, VDSO_I386, VDSO_KINDS };
 
 /*
- * Which image is mapped as M? VDSO_NONE: M is no vdso. That of an i386 program
+ * Which image is mapped as M? VDSO_NONE: M is not a vdso. That of an i386 program
  * lies below 4 GiB, as its stack does.
  */
 enum vdso_kind vdso_kind(const struct procmap *m);

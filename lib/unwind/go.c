@@ -516,7 +516,7 @@ int unwindgo_rows(struct unwindgo *g, size_t i, unwindgo_row *row, void *ctx, st
 
 /* --- opening --- */
 
-/* Learn from systemstack where the thread, its goroutine and that one's stack pointer are. */
+/* Learn from systemstack where the thread, its goroutine and the goroutine's stack pointer are. */
 static int keep_to_goroutine(void *ctx, uint64_t pc, const struct unwind_rule *rule, struct err *e)
 {
 	struct unwindgo *g = ctx;

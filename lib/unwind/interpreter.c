@@ -256,7 +256,7 @@ static uint32_t perl_version(
 static const struct proof {
 	uint32_t kind;
 	const char *state, *eval, *cold;
-	/* 0 = not found out; may set state_bytes to what tells builds from each other */
+	/* 0 = not found; may set state_bytes, which differs between builds */
 	uint32_t (*version)(
 		const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret);
 } proofs[] = {

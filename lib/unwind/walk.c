@@ -325,7 +325,7 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 	follow_bx(w, r);
 	if (goes_round(w, r))
 		return stop(w, REASON_LOOP);
-	/* an interrupted PC of 0 is no end: something was called through a null pointer */
+	/* an interrupted PC of 0 does not end the stack: something was called through a null pointer */
 	if (!ra && !w->exact)
 		return complete(w);
 	w->innermost = w->retry = false;

@@ -76,20 +76,20 @@ for name in waits waits-s; do
 		"$name: goroutines in system calls and in C have the stacks that the runtime reports"
 done
 
-# whole NAME: one line for each complete stack
-whole() {
+# complete NAME: one line for each complete stack
+complete() {
 	waits "$TMP/go.cap" '
 		$h{join ";", map { s/\.abi0$//r } split /;/, user()}++
 			if $w->{pid} == '"$(cat "$TMP/$1.pid")"' && ($w->{user_stack_verdict} // "") eq "complete"'
 }
 
 for name in waits waits-s; do
-	whole $name >"$TMP/whole"
-	like "$(cat "$TMP/whole")" '^runtime\.futex;.*;runtime\.systemstack;runtime\.(gcStart;runtime\.GC;main\.main\.func[0-9]*|gcMark.*;runtime\.gcBgMarkWorker);runtime\.goexit [0-9]+$' \
+	complete $name >"$TMP/complete"
+	like "$(cat "$TMP/complete")" '^runtime\.futex;.*;runtime\.systemstack;runtime\.(gcStart;runtime\.GC;main\.main\.func[0-9]*|gcMark.*;runtime\.gcBgMarkWorker);runtime\.goexit [0-9]+$' \
 		"$name: a wait on the thread's own stack goes on to the goroutine that it is for"
-	like "$(cat "$TMP/whole")" '^runtime\.futex;.*;runtime\.findRunnable;runtime\.schedule;runtime\.park_m;runtime\.mcall [0-9]+$' \
+	like "$(cat "$TMP/complete")" '^runtime\.futex;.*;runtime\.findRunnable;runtime\.schedule;runtime\.park_m;runtime\.mcall [0-9]+$' \
 		"$name: an idle thread ends in mcall"
-	like "$(cat "$TMP/whole")" ';runtime\.sysmon;runtime\.mstart1;runtime\.mstart0;runtime\.mstart [0-9]+$' "$name: sysmon ends in mstart"
+	like "$(cat "$TMP/complete")" ';runtime\.sysmon;runtime\.mstart1;runtime\.mstart0;runtime\.mstart [0-9]+$' "$name: sysmon ends in mstart"
 done
 waits "$TMP/go.cap" '
 	return if $w->{pid} != '"$(cat "$TMP/plain-s.pid")"';

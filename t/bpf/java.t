@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The stacks of Java programs are whole and proved without any flag, and have the methods that
+# The stacks of Java programs are complete and proved without any flag, and have the methods that
 # jstack prints, with file and line.
 # shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
 . "$(dirname "$0")/../lib/tap.sh"

@@ -246,7 +246,7 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 		my $n = grep { ($_->{module} // "") !~ m{^/[^/]|^\[vdso} } @f;
 		$n = "$w->{user_stack_verdict}, $w->{user_stack_error}" if $w->{user_stack_error} || ($f[-1]{symbol} // "") !~ /^(__clone3|clone3|_start)/;
 		$h{"$name{$w->{tid}}=$n"} = 1' | sed 's/ 1$//' | sort | paste -sd ' ')
-	is "$got" "$want" "Java by frame pointer: every stack is whole, and has as many frames of methods as jstack prints"
+	is "$got" "$want" "Java by frame pointer: every stack is complete, and has as many frames of methods as jstack prints"
 	is "$(waits "$TMP/depth.cap" '$n++ if $w->{user_stack_error}')" 0 "Java by frame pointer: no stack is stopped"
 else
 	skip "Java" "no JDK"

@@ -115,7 +115,7 @@ for how in none cycle calls wild kernel odd code thread huge width control futur
 done
 # shellcheck disable=SC2086 # words
 rec "$TMP/unnamed.cap" -d 0.1 $fakes
-like "$("$BIN/capinfo" "$TMP/unnamed.cap" 2>/dev/null)" 'its functions are not shown: no target had an interpreter when the recording began, or the kernel refused the programs for it; name it with --runtimes' \
+like "$("$BIN/capinfo" "$TMP/unnamed.cap" 2>/dev/null)" 'its functions are not shown: no target had an interpreter when the recording began; name it with --runtimes' \
 	"an interpreter in a file of another name is reported, and --runtimes shows its functions"
 # shellcheck disable=SC2086 # words
 rec "$TMP/lie.cap" --runtimes python -d 0.3 $fakes

@@ -24,7 +24,7 @@ static void test_own(struct tap *t)
 	tap_ok(t, image ? own && memcmp(image, own, len) == 0 : !own,
 		"the vdso of 64-bit programs is that of this one");
 	free(image);
-	tap_ok(t, vdso_image(VDSO_NONE, &len) == NULL && len == 0, "what is no vdso has no image");
+	tap_ok(t, vdso_image(VDSO_NONE, &len) == NULL && len == 0, "what is not a vdso has no image");
 }
 
 static void test_i386(struct tap *t)
@@ -66,7 +66,7 @@ int main(void)
 	tap_ok(&t, kind(0xf7f00000, 0xf7f02000, "[vdso]") == VDSO_I386, "a vdso below 4 GiB is i386's");
 	tap_ok(&t,
 		kind(0xf7f00000, 0xf7f02000, "/lib/[vdso]") == VDSO_NONE && kind(1, 2, "[vvar]") == VDSO_NONE,
-		"anything else is no vdso");
+		"anything else is not a vdso");
 	test_own(&t);
 	test_i386(&t);
 	return tap_done(&t);

@@ -13,7 +13,7 @@ my ($name, %said) = ('');
 socketpair my $pipe, my $poke, AF_UNIX, SOCK_STREAM, 0 or die;
 $poke->autoflush(1);
 
-# Called on the line that blocks. eval {} is no function; those of code without a name are {main}.
+# Called on the line that blocks. eval {} is not a function; those of code without a name are {main}.
 sub say_where {
 	return 0 if $said{$name}++;
 	my @at;
