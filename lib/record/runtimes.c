@@ -471,8 +471,7 @@ static const char unwatched_text[] =
 	" (its functions are not shown: no target had an interpreter when the recording began; name it with "
 	"--runtimes)";
 static const char partial_text[] = " (its functions are not shown in waits that began before the recording: "
-				   "the kernel refused the program "
-				   "for these)";
+				   "this kernel refused the program for these)";
 
 static void put_summary(
 	const struct runtimes *r, char *to, size_t size, const struct file *f, uint64_t processes)

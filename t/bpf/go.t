@@ -76,15 +76,15 @@ for name in waits waits-s; do
 		"$name: goroutines in system calls and in C have the stacks that the runtime reports"
 done
 
-# complete NAME: one line for each complete stack
-complete() {
+# complete_stacks NAME: one line for each complete stack
+complete_stacks() {
 	waits "$TMP/go.cap" '
 		$h{join ";", map { s/\.abi0$//r } split /;/, user()}++
 			if $w->{pid} == '"$(cat "$TMP/$1.pid")"' && ($w->{user_stack_verdict} // "") eq "complete"'
 }
 
 for name in waits waits-s; do
-	complete $name >"$TMP/complete"
+	complete_stacks $name >"$TMP/complete"
 	like "$(cat "$TMP/complete")" '^runtime\.futex;.*;runtime\.systemstack;runtime\.(gcStart;runtime\.GC;main\.main\.func[0-9]*|gcMark.*;runtime\.gcBgMarkWorker);runtime\.goexit [0-9]+$' \
 		"$name: a wait on the thread's own stack goes on to the goroutine that it is for"
 	like "$(cat "$TMP/complete")" '^runtime\.futex;.*;runtime\.findRunnable;runtime\.schedule;runtime\.park_m;runtime\.mcall [0-9]+$' \
