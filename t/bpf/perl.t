@@ -4,13 +4,10 @@
 # shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/scripts.sh"
 need_bpf
 perl=/usr/bin/perl
 export BIN OBJ TMP
-
-as_json() { # CAP
-	"$BIN/symbolize" -q --format=json "$1" >"$TMP/json" 2>"$TMP/json.err"
-}
 
 # --- what Perl says of processes that block in many ways ---
 
@@ -35,19 +32,7 @@ like "$(cat "$TMP/rec.err")" "runtimes: perl 5\\.36, [0-9]* processes" "the summ
 as_json "$TMP/ways.cap"
 # the code of a sort belongs to the subroutine around it; evals in it begin native frames of their own
 find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/; s/^\(sort\|nested\) same/\1 misplaced/' | sort >"$TMP/want"
-for when in before during; do
-	python3 "$DATA/compare-scripts.py" "$TMP/said" "$TMP/json" Perl_runops_standard $when v >"$TMP/got" 2>"$TMP/got.err"
-	# when the recording began, a process may have been running, or one or two waited elsewhere in their loop
-	if [ $when = before ]; then
-		ok "at most two of them waited elsewhere" test "$(grep -c different "$TMP/got")" -le 2
-		grep -vE 'no wait|different' "$TMP/got" >"$TMP/began"
-		mv "$TMP/began" "$TMP/got"
-	fi
-	ok "most of them waited $when the recording" test "$(wc -l <"$TMP/got")" -ge 25
-	sed 's/ .*//' "$TMP/got" | grep -w -f - "$TMP/want" >"$TMP/want.now"
-	same "$TMP/got" "$TMP/want.now" "waits that began $when the recording: the subroutines, files and lines are Perl's, behind their native frames"
-	cmp -s "$TMP/got" "$TMP/want.now" || diag <"$TMP/got.err"
-done
+same_ways Perl_runops_standard "the subroutines, files and lines are Perl's, behind their native frames"
 "$BIN/symbolize" -q "$TMP/ways.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'main::pause' "$TMP/text")" '^	               0 perl::main::pause:/.*/t/data/perl/ways\.pl \(\[perl\]\)$' "text: package, subroutine and file"
 like "$("$BIN/capinfo" "$TMP/ways.cap")" '^scripts     perl: [1-9][0-9]* frames in [1-9][0-9]* waits, 0 of them not readable$' "capinfo counts script frames by runtime"
@@ -56,8 +41,7 @@ like "$("$BIN/capinfo" "$TMP/ways.cap")" '^scripts     perl: [1-9][0-9]* frames 
 
 run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- "$perl" "$DATA/perl/churn.pl" 1
 is "$rc" 0 "subroutines that are made and freed at a high rate are recorded"
-as_json "$TMP/churn.cap"
-python3 "$DATA/perl/truth.py" "$TMP/json" >"$TMP/truth" 2>"$TMP/wrong"
+truth perl "$TMP/churn.cap"
 like "$(cat "$TMP/truth")" '^right [1-9][0-9]* wrong 0 ' "of $(cat "$out") subroutines, none has the name, file or line of another one: $(cat "$TMP/truth")"
 ok "many of them were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 100
 
@@ -70,46 +54,33 @@ build() { # VERSION OPTIONS OUT
 ok "a program that says it is Perl 5.36 is built" build 36 "$options" "$TMP/fake"
 ok "and one of a version that does not exist" build 99 "$options" "$TMP/future"
 ok "and one that was built with other options" build 36 "$options DEBUGGING" "$TMP/debugging"
-fakes=
-hows='none cycle empty top negative wild kernel cv statement name huge negative_name package calls thread control future debugging'
-for how in $hows; do
-	mkfifo "$TMP/lie.$how"
-	program=$TMP/fake
-	[ ! -x "$TMP/$how" ] || program=$TMP/$how
-	"$program" "$how" <"$TMP/lie.$how" >"$TMP/out.$how" 7>&- &
-	eval "pid_$how=$!"
-	at_exit_kill $!
-	fakes="$fakes -p $!"
-done
-for how in $hows; do
-	sleep 60 >"$TMP/lie.$how" &
-	at_exit_kill $!
-	until_true test -s "$TMP/out.$how"
-done
+fake "$TMP/fake" none cycle empty top negative wild kernel cv statement name huge negative_name package calls thread control
+fake "$TMP/future" future
+fake "$TMP/debugging" debugging
+fakes_begun
 # shellcheck disable=SC2086 # a list
 rec "$TMP/lie.cap" --runtimes perl -d 0.3 $fakes
 is "$rc" 0 "programs that lie about their frames are recorded"
-seen() { # HOW: its subroutines
-	eval "seen_pid=\$pid_$1"
-	waits "$TMP/lie.cap" 'push @o, join " ", map { ($_->{function} // "?") . ":" . ($_->{line} // "") } grep { $_->{runtime} } @{$w->{user_stack}} if $w->{pid} == '"$seen_pid"
+lied() { # HOW: its subroutines, with their lines
+	seen "$TMP/lie.cap" "$1" 'map { ($_->{function} // "?") . ":" . ($_->{line} // "") } @s'
 }
 all='Forged::sub0:10 Forged::sub1:11 Forged::sub2:12 {main}:13'
-is "$(seen none)" "$all" "a forged Perl that is consistent has its frames"
-between "$(seen cycle | wc -w)" 120 127 "a cycle of stacks ends at the depth limit of 127"
-is "$(seen empty)" "" "stacks without contexts in a cycle: no frames, and an end"
+is "$(lied none)" "$all" "a forged Perl that is consistent has its frames"
+between "$(lied cycle | wc -w)" 120 127 "a cycle of stacks ends at the depth limit of 127"
+is "$(lied empty)" "" "stacks without contexts in a cycle: no frames, and an end"
 for how in top negative wild kernel cv statement name negative_name package; do
-	is "$(seen $how)" "" "a pointer or number that leads nowhere ($how): no frame is shown"
+	is "$(lied $how)" "" "a pointer or number that leads nowhere ($how): no frame is shown"
 done
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_memory)" -ge 9
-is "$(seen thread)" "" "an interpreter whose stack is not one: no frame is shown"
+is "$(lied thread)" "" "an interpreter whose stack is not one: no frame is shown"
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_thread)" -ge 1
-is "$(seen huge)" "Forged::sub0:10 ?: Forged::sub2:12 {main}:13" "a name of 2 GB is not readable"
-is "$(seen calls)" "Forged::sub0:10 Forged::sub1:11 Forged::sub2:12" "more calls from C than native frames: all follow the outermost one"
+is "$(lied huge)" "Forged::sub0:10 ?: Forged::sub2:12 {main}:13" "a name of 2 GB is not readable"
+is "$(lied calls)" "Forged::sub0:10 Forged::sub1:11 Forged::sub2:12" "more calls from C than native frames: all follow the outermost one"
 "$BIN/symbolize" -q "$TMP/lie.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'not readable' "$TMP/text")" '^	               0 \[perl: not readable\] \(\[perl\]\)$' "what is not readable is printed as such"
 like "$(grep 'Forged::.x0a' "$TMP/text")" '^	               0 perl::Forged::\\x0a;\(\\x09' "control characters in a name are escaped"
 for how in future debugging; do
-	is "$(seen $how)" "" "not known ($how): no frames are guessed"
+	is "$(lied $how)" "" "not known ($how): no frames are guessed"
 done
 is "$(counter "$TMP/lie.cap" scripts.refused)" 2 "and that is counted"
 like "$("$BIN/capinfo" "$TMP/lie.cap")" 'perl 5\.99 \(version not known, its functions are not shown\), 1 process' "and the capture says so"

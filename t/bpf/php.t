@@ -4,14 +4,11 @@
 # shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/scripts.sh"
 need_bpf
 php=/usr/bin/php8.2
 [ -x "$php" ] || skip_all "no php8.2-cli"
 export BIN OBJ TMP
-
-as_json() { # CAP
-	"$BIN/symbolize" -q --format=json "$1" >"$TMP/json" 2>"$TMP/json.err"
-}
 
 scripts() { # CAP: the script functions of each wait, innermost first
 	waits "$1" 'push @o, join " ", map { ($_->{function} // "?") . ($_->{line} ? ":$_->{line}" : "") } grep { $_->{runtime} } @{$w->{user_stack}}'
@@ -39,21 +36,8 @@ is "$rc" 0 "processes that block in many ways are recorded"
 like "$(cat "$TMP/rec.err")" "runtimes: php 8\\.2, [0-9]* processes" "the summary says what was recognised"
 as_json "$TMP/ways.cap"
 find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/' | sort >"$TMP/want"
-for when in before during; do
-	python3 "$DATA/compare-scripts.py" "$TMP/said" "$TMP/json" execute_ex $when v >"$TMP/got" 2>"$TMP/got.err"
-	# the part of execute_ex() for errors is not known in a stripped file
-	sed -i 's/^error different/error same/' "$TMP/got"
-	# when the recording began, a process may have been running, or one or two waited elsewhere in their loop
-	if [ $when = before ]; then
-		ok "at most two of them waited elsewhere" test "$(grep -c different "$TMP/got")" -le 2
-		grep -vE 'no wait|different' "$TMP/got" >"$TMP/began"
-		mv "$TMP/began" "$TMP/got"
-	fi
-	ok "most of them waited $when the recording" test "$(wc -l <"$TMP/got")" -ge 25
-	sed 's/ .*//' "$TMP/got" | grep -w -f - "$TMP/want" >"$TMP/want.now"
-	same "$TMP/got" "$TMP/want.now" "waits that began $when the recording: the functions, files and lines are PHP's, each behind its native frame"
-	cmp -s "$TMP/got" "$TMP/want.now" || diag <"$TMP/got.err"
-done
+# the part of execute_ex() for errors is not known in a stripped file
+same_ways execute_ex "the functions, files and lines are PHP's, each behind its native frame" "s/^error different/error same/"
 
 "$BIN/symbolize" -q "$TMP/ways.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'Base::pause' "$TMP/text")" '^	               0 php::Ways\\x5cOf\\x5cBase::pause:/.*/t/data/php/ways\.php \(\[php\]\)$' "text: class, function and file"
@@ -67,8 +51,7 @@ like "$("$BIN/capinfo" "$TMP/ways.cap")" '^scripts     php: [1-9][0-9]* frames i
 mkdir "$TMP/churn"
 run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- "$php" "$DATA/php/churn.php" "$TMP/churn" 1
 is "$rc" 0 "functions that are made and freed at a high rate are recorded"
-as_json "$TMP/churn.cap"
-python3 "$DATA/php/truth.py" "$TMP/json" >"$TMP/truth" 2>"$TMP/wrong"
+truth php "$TMP/churn.cap"
 like "$(cat "$TMP/truth")" '^right [1-9][0-9]* wrong 0 ' "of $(cat "$out") functions, none has the name, file or line of another one: $(cat "$TMP/truth")"
 ok "many of them were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 100
 
@@ -123,45 +106,31 @@ is "$rc $(waits "$TMP/none.cap" '$n += grep { $_->{runtime} } @{$w->{user_stack}
 
 ok "a program that says it is PHP 8.2 is built" "${CC:-cc}" -O1 -rdynamic -fcf-protection=none '-DVERSION="8.2.99"' -o "$TMP/fake" "$DATA/php/fake.c"
 ok "and one of a version that does not exist" "${CC:-cc}" -O1 -rdynamic -fcf-protection=none '-DVERSION="9.9.0"' -o "$TMP/future" "$DATA/php/fake.c"
-fakes=
-hows='none cycle groups wild kernel function opcodes huge long name class line control placeholder future'
-for how in $hows; do
-	mkfifo "$TMP/lie.$how"
-	program=$TMP/fake
-	[ "$how" != future ] || program=$TMP/future
-	"$program" "$how" <"$TMP/lie.$how" >"$TMP/out.$how" 7>&- &
-	eval "pid_$how=$!"
-	at_exit_kill $!
-	fakes="$fakes -p $!"
-done
-for how in $hows; do
-	sleep 60 >"$TMP/lie.$how" &
-	at_exit_kill $!
-	until_true test -s "$TMP/out.$how"
-done
+fake "$TMP/fake" none cycle groups wild kernel function opcodes huge long name class line control placeholder
+fake "$TMP/future" future
+fakes_begun
 # shellcheck disable=SC2086 # a list
 rec "$TMP/lie.cap" --runtimes php -d 0.3 $fakes
 is "$rc" 0 "programs that lie about their frames are recorded"
-seen() { # HOW: its functions
-	eval "seen_pid=\$pid_$1"
-	waits "$TMP/lie.cap" 'push @o, join " ", map { ($_->{function} // "?") . ":" . ($_->{line} // "") } grep { $_->{runtime} } @{$w->{user_stack}} if $w->{pid} == '"$seen_pid"
+lied() { # HOW: its functions, with their lines
+	seen "$TMP/lie.cap" "$1" 'map { ($_->{function} // "?") . ":" . ($_->{line} // "") } @s'
 }
-is "$(seen none)" "forged0:10 forged1:11 forged2:12 forged3:13" "a forged PHP that is consistent has its frames"
-between "$(seen cycle | wc -w)" 120 127 "a cycle of frames ends at the depth limit of 127"
-between "$(seen placeholder | wc -w)" 120 127 "so does one of generators"
-is "$(seen groups)" "" "more groups of frames than native frames: none is shown"
+is "$(lied none)" "forged0:10 forged1:11 forged2:12 forged3:13" "a forged PHP that is consistent has its frames"
+between "$(lied cycle | wc -w)" 120 127 "a cycle of frames ends at the depth limit of 127"
+between "$(lied placeholder | wc -w)" 120 127 "so does one of generators"
+is "$(lied groups)" "" "more groups of frames than native frames: none is shown"
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.mismatch)" -ge 1
 for how in wild kernel function opcodes huge name; do
-	is "$(seen $how)" "" "a pointer or length that leads nowhere ($how): no frame is shown"
+	is "$(lied $how)" "" "a pointer or length that leads nowhere ($how): no frame is shown"
 done
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_memory)" -ge 6
-is "$(seen long)" "forged0:10 ?: forged2:12 forged3:13" "a name that is too long is not readable"
-is "$(seen class)" "forged0:10 forged1:11 forged2:12 forged3:13" "a class that cannot be read is none"
-is "$(seen line)" "forged0:10 forged1: forged2:12 forged3:13" "an opcode of another function has no line"
+is "$(lied long)" "forged0:10 ?: forged2:12 forged3:13" "a name that is too long is not readable"
+is "$(lied class)" "forged0:10 forged1:11 forged2:12 forged3:13" "a class that cannot be read is none"
+is "$(lied line)" "forged0:10 forged1: forged2:12 forged3:13" "an opcode of another function has no line"
 "$BIN/symbolize" -q "$TMP/lie.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'not readable' "$TMP/text")" '^	               0 \[php: not readable\] \(\[php\]\)$' "what is not readable is printed as such"
 like "$(grep 'php::.x0a' "$TMP/text")" '^	               0 php::\\x0a;\(\\x09' "control characters in a name are escaped"
-is "$(seen future)" "" "an unknown version: no frames are guessed"
+is "$(lied future)" "" "an unknown version: no frames are guessed"
 is "$(counter "$TMP/lie.cap" scripts.refused)" 1 "and that is counted"
 like "$("$BIN/capinfo" "$TMP/lie.cap")" 'php 9\.9 \(version not known, its functions are not shown\), 1 process' "and the capture says so"
 tap_done

@@ -5,12 +5,9 @@
 # shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/scripts.sh"
 need_bpf
 export BIN OBJ TMP
-
-as_json() { # CAP
-	"$BIN/symbolize" -q --format=json "$1" >"$TMP/json" 2>"$TMP/json.err"
-}
 
 # --- what CPython says of threads that block in twenty ways ---
 
@@ -61,8 +58,7 @@ run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- /usr/bin
 # on a busy machine the ring buffer may be full, which is counted
 ok "functions that are made and freed at a high rate are recorded" test "$rc" -le 1
 made=$(cat "$out")
-as_json "$TMP/churn.cap"
-python3 "$DATA/python/truth.py" "$TMP/json" >"$TMP/truth" 2>"$TMP/wrong"
+truth python "$TMP/churn.cap"
 like "$(cat "$TMP/truth")" '^right [1-9][0-9]* wrong 0 ' "of $made functions, none has the name, file or line of another one: $(cat "$TMP/truth")"
 ok "functions that differ in nothing but their names, at the same addresses, are not taken for each other" \
 	test "$(sed 's/.*names \([0-9]*\) .*/\1/' "$TMP/truth")" -ge 200
@@ -90,29 +86,14 @@ like "$(cat "$err")" "unknown runtime 'klingon'" "--runtimes: the message says w
 
 # --- programs that lie ---
 
-fakes=
-lie() { # PROGRAM HOW: starts it; $TMP/pids has its PID and HOW
-	mkfifo "$TMP/lie.$2"
-	"$1" "$2" <"$TMP/lie.$2" >"$TMP/said.$2" 7>&- 8>&- &
-	at_exit_kill $!
-	fakes="$fakes -p $!"
-	echo "$! $2" >>"$TMP/pids"
-}
 build() { # VERSION OUT
 	"${CC:-cc}" -O1 -rdynamic -pthread -fcf-protection=none -DVERSION="$1" -o "$2" "$DATA/python/fake.c"
 }
 ok "a program that claims to be CPython 3.11 is built" build 0x030b02f0UL "$TMP/fake"
 ok "and one of a version that does not exist" build 0x036302f0UL "$TMP/future"
-# none of them waits before its standard input is opened
-for how in none cycle calls wild kernel odd code thread huge width control; do
-	lie "$TMP/fake" "$how"
-done
-lie "$TMP/future" future
-for how in none cycle calls wild kernel odd code thread huge width control future; do
-	sleep 60 >"$TMP/lie.$how" &
-	at_exit_kill $!
-	until_true test -s "$TMP/said.$how"
-done
+fake "$TMP/fake" none cycle calls wild kernel odd code thread huge width control
+fake "$TMP/future" future
+fakes_begun
 # shellcheck disable=SC2086 # words
 rec "$TMP/unnamed.cap" -d 0.1 $fakes
 like "$("$BIN/capinfo" "$TMP/unnamed.cap" 2>/dev/null)" 'its functions are not shown: no target had an interpreter when the recording began; name it with --runtimes' \
@@ -120,31 +101,26 @@ like "$("$BIN/capinfo" "$TMP/unnamed.cap" 2>/dev/null)" 'its functions are not s
 # shellcheck disable=SC2086 # words
 rec "$TMP/lie.cap" --runtimes python -d 0.3 $fakes
 is "$rc" 0 "programs that lie about their frames are recorded"
-waits "$TMP/lie.cap" 'push @o, join " ", $w->{pid}, (grep { ($_->{symbol} // "") =~ /^_PyEval_EvalFrameDefault/ } @{$w->{user_stack}}) ? "native" : "-",
-	map { $_->{function} // "?" } grep { $_->{runtime} } @{$w->{user_stack}}' >"$TMP/seen"
-seen() { # HOW: its functions
-	perl -e 'my ($how, $pids, $seen) = @ARGV; my $pid;
-		open my $f, "<", $pids; while (<$f>) { my ($p, $h) = split; $pid = $p if $h eq $how }
-		open $f, "<", $seen; while (<$f>) { chomp; print substr($_, length($pid) + 1), "\n" if /^$pid / }' \
-		"$1" "$TMP/pids" "$TMP/seen"
+lied() { # HOW: its functions, behind a native frame
+	seen "$TMP/lie.cap" "$1" '((grep { ($_->{symbol} // "") =~ /^_PyEval_EvalFrameDefault/ } @{$w->{user_stack}}) ? "native" : "-"), map { $_->{function} // "?" } @s'
 }
-is "$(seen none)" "native forged0 forged1 forged2 forged3" "a forged CPython that is consistent has its frames"
-is "$(seen cycle | wc -w)" 126 "a cycle of frames ends at the depth limit of 127, two of which are native"
-is "$(seen calls)" "native" "more groups of frames than native frames: none is shown"
+is "$(lied none)" "native forged0 forged1 forged2 forged3" "a forged CPython that is consistent has its frames"
+is "$(lied cycle | wc -w)" 126 "a cycle of frames ends at the depth limit of 127, two of which are native"
+is "$(lied calls)" "native" "more groups of frames than native frames: none is shown"
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.mismatch)" -ge 1
 for how in wild kernel odd code; do
-	is "$(seen $how)" "native" "a pointer that leads nowhere ($how): no frame is shown"
+	is "$(lied $how)" "native" "a pointer that leads nowhere ($how): no frame is shown"
 done
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_memory)" -ge 4
-is "$(seen thread)" "native" "the state of another thread is not used"
+is "$(lied thread)" "native" "the state of another thread is not used"
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_thread)" -ge 1
-is "$(seen huge)" "native ? forged1 forged2 forged3" "a name of 2^62 bytes is not readable"
-is "$(seen width)" "native ? ? ? forged3" "strings of an unknown form are not readable"
+is "$(lied huge)" "native ? forged1 forged2 forged3" "a name of 2^62 bytes is not readable"
+is "$(lied width)" "native ? ? ? forged3" "strings of an unknown form are not readable"
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.unnamed)" -ge 4
 "$BIN/symbolize" -q "$TMP/lie.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'not readable' "$TMP/text")" '^	               0 \[python: not readable\] \(\[python\]\)$' "and is printed as such"
 like "$(grep 'py::.x0a' "$TMP/text")" '^	               0 py::\\x0a;\(\\x09' "control characters in a name are escaped"
-is "$(seen future)" "native" "an unknown version: no frames are guessed"
+is "$(lied future)" "native" "an unknown version: no frames are guessed"
 is "$(counter "$TMP/lie.cap" scripts.refused)" 1 "and that is counted"
 like "$("$BIN/capinfo" "$TMP/lie.cap")" 'python 3\.99 \(version not known, its functions are not shown\), 1 process' "and the capture says so"
 tap_done

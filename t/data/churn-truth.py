@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""churn-truth.py LANGUAGE JSON: of the script frames that the functions of LANGUAGE's churn program have in
+symbolize's output, print how many are right, wrong and unnamed, and how many distinct functions and names of
+functions that differ in nothing else were seen."""
+import json, re, sys
+
+
+def perl(f):
+    if f["function"].startswith("P_"):
+        m = re.fullmatch(r"P_(\d+)::f_(\d+)", f["function"])
+        n = int(m.group(1)) if m else -1
+        return n, m and m.group(2) == m.group(1) and f["file"] == "file%d" % n and f["line"] == 2 + n % 61
+
+
+def php(f):
+    if f["function"] == "{closure}":
+        m = re.search(r"/(\d+)\.php$", f["file"])
+        return f["file"], m and f["line"] == 3 + int(m.group(1)) % 61
+
+
+def python(f):
+    m = re.fullmatch(r"([fg])_(\d+)", f["function"])
+    if m and m.group(1) == "g":
+        return "g" + m.group(2), f["file"] == "<%s>" % m.group(2)
+    if f["function"] != "<module>" and (m or f["file"].startswith(("<0", "<1"))):
+        n = int(m.group(2)) if m else -1
+        return n, m and f["file"] == "<%s>" % m.group(2) and f["line"] == 2 + n % 61
+
+
+judge = {"perl": perl, "php": php, "python": python}[sys.argv[1]]
+right = wrong = unnamed = 0
+seen = set()
+for line in open(sys.argv[2], encoding="utf-8"):
+    w = json.loads(line)
+    for f in w.get("user_stack", []):
+        if "runtime" not in f:
+            continue
+        if f["function"] is None:
+            unnamed += w["count"]
+            continue
+        verdict = judge(f)
+        if verdict is None:
+            continue
+        name, good = verdict
+        seen.add(name)
+        right += bool(good)
+        wrong += not good
+        if not good:
+            print(f["function"], f["file"], f["line"], file=sys.stderr)
+names = sum(str(name).startswith("g") for name in seen)
+print("right", right, "wrong", wrong, "unnamed", unnamed, "names", names, "functions", len(seen) - names)
