@@ -15,6 +15,10 @@
 	.code_bytes = 128, .code_start = 0, .code_name = 112, .code_file = 104, .code_lines = 120,           \
 	.code_first_line = 40, .string_data = 48, .string_wide_data = 72,                                    \
 	.identity = { 16, 40, 48, 56, 64, 120 } /* arguments, first line, code, constants, names, lines */
+#define SHARED_CODE_FROM_312                                                                                 \
+	.code_bytes = 144, .code_name = 128, .code_file = 112, .code_lines = 136, .code_first_line = 68,     \
+	.code_version = 92, .string_data = 40, .string_wide_data = 56,                                       \
+	.identity = { 16, 64, 88, 112, 128, 136 } /* the size, first line, version, names, lines */
 
 /* Names that were shared with earlier versions keep their meaning: prev_instr became instr_ptr, and so on. */
 static const struct python_version {
@@ -25,8 +29,7 @@ static const struct python_version {
 	{ 8, 1464,
 		{ .flags = PYTHON_FRAME_OBJECT | PYTHON_POSITION_BYTES,
 			.state_key = 1392, /* gilstate.autoTSSkey */
-			.state_interpreters = 32,
-			/* interpreters.head, .main */ /* gilstate.autoTSSkey */
+			.state_interpreters = 32, /* interpreters.head, .main */
 			.thread_id = 176,
 			.thread_frame = 24, /* frame */
 			.frame_bytes = 112,
@@ -90,17 +93,8 @@ static const struct python_version {
 			.frame_back = 8,
 			.frame_position = 56, /* prev_instr */
 			.frame_owner = 70,
-			.code_bytes = 144,
 			.code_start = 192,
-			.code_name = 128,
-			.code_file = 112,
-			.code_lines = 136,
-			.code_first_line = 68,
-			.code_version = 92,
-			.string_data = 40,
-			.string_wide_data = 56,
-			/* the size, the first line, the version, the names, the lines */
-			.identity = { 16, 64, 88, 112, 128, 136 } } },
+			SHARED_CODE_FROM_312 } },
 	{ 13, 0,
 		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 2160, /* autoTSSkey */
@@ -112,16 +106,8 @@ static const struct python_version {
 			.frame_back = 8,
 			.frame_position = 56, /* instr_ptr */
 			.frame_owner = 70,
-			.code_bytes = 144,
 			.code_start = 200,
-			.code_name = 128,
-			.code_file = 112,
-			.code_lines = 136,
-			.code_first_line = 68,
-			.code_version = 92,
-			.string_data = 40,
-			.string_wide_data = 56,
-			.identity = { 16, 64, 88, 112, 128, 136 } } },
+			SHARED_CODE_FROM_312 } },
 };
 
 bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
