@@ -196,7 +196,8 @@ static int check_opts(const struct cli *c, void *opts)
 	b->use_exec = o->command != NULL;
 	if (runtimes_check(o->rec.runtimes, &e) != 0)
 		return cli_usage(c,
-			"option '--runtimes': %s; it takes auto, none, or of these: python, java, php, perl",
+			"option '--runtimes': %s; it takes auto, none, or a list of python, java, php and "
+			"perl",
 			e.msg);
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;

@@ -21,11 +21,12 @@ static const struct runtime {
 	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
 	bool qualified; /* the class or package of a function came in place of a line table */
+	const char *files[2]; /* how the names of its files begin */
 } known[RUNTIME_KINDS] = {
-	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false },
-	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false },
-	[RUNTIME_PHP] = { "php", php_layout, NULL, true },
-	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true },
+	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false, { "python", "libpython" } },
+	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false, { "libjvm" } },
+	[RUNTIME_PHP] = { "php", php_layout, NULL, true, { "php", "libphp" } },
+	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" } },
 };
 
 struct file {
@@ -75,9 +76,7 @@ static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 			return 0;
 		}
 	}
-	err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
-	err_hint(e, "known are: python, java, php, perl");
-	return -EINVAL;
+	return err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
 }
 
 int runtimes_new(const char *list, struct runtimes **ret, struct err *e)
@@ -195,6 +194,16 @@ static void put_utf8(struct buf *b, uint32_t c)
 	buf_put(b, text, n);
 }
 
+/* NULL = out of memory. */
+static char *end_text(struct buf *b)
+{
+	buf_put(b, "", 1);
+	if (!b->failed)
+		return (char *)b->p;
+	buf_free(b);
+	return NULL;
+}
+
 /* The N bytes at P as UTF-8; NULL = not readable, or out of memory. */
 static char *to_utf8(unsigned int kind, const uint8_t *p, size_t n)
 {
@@ -211,13 +220,7 @@ static char *to_utf8(unsigned int kind, const uint8_t *p, size_t n)
 		memcpy(&c, p, width);
 		put_utf8(&b, c);
 	}
-	buf_put(&b, "", 1);
-	buf_put(&b, "", 1);
-	if (b.failed) {
-		buf_free(&b);
-		return NULL;
-	}
-	return (char *)b.p;
+	return end_text(&b);
 }
 
 static void keep_lines(struct runtimes *r, struct function *f, const uint8_t *lines, uint32_t n)
@@ -242,12 +245,9 @@ static char *qualify(char *name, const uint8_t *class, size_t n)
 	/* the rest of the name of one of PHP's anonymous classes, after a NUL, is where it was defined */
 	buf_put(&b, class, strnlen((const char *)class, n));
 	buf_put(&b, "::", 2);
-	buf_put(&b, name, strlen(name) + 1);
+	buf_put(&b, name, strlen(name));
 	free(name);
-	if (!b.failed)
-		return (char *)b.p;
-	buf_free(&b);
-	return NULL;
+	return end_text(&b);
 }
 
 void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len)
@@ -298,16 +298,6 @@ static void put_symbol(struct buf *b, const uint8_t *p, size_t n)
 		}
 		put_utf8(b, c >= 0xd800 && c < 0xe000 ? 0 : c);
 	}
-}
-
-static char *end_text(struct buf *b)
-{
-	buf_put(b, "", 1);
-	buf_put(b, "", 1);
-	if (!b->failed)
-		return (char *)b->p;
-	buf_free(b);
-	return NULL;
 }
 
 /* "java.lang.Thread.sleep": class and method. A hidden class has a number after its name: "+" becomes "/". */
@@ -450,6 +440,18 @@ size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_
 	}
 	ids[0] = frame_at(r, f, SCRIPT_CODE(code), check, SCRIPT_POSITION(position), w);
 	return ids[0] != CAPTURE_NONE;
+}
+
+uint32_t runtimes_of_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	for (uint32_t k = 1; k < RUNTIME_KINDS; k++)
+		for (size_t i = 0; i < ARRAY_LEN(known[k].files); i++)
+			if (known[k].files[i] &&
+				strncmp(name, known[k].files[i], strlen(known[k].files[i])) == 0)
+				return 1U << k;
+	return 0;
 }
 
 uint32_t runtimes_wanted(const struct runtimes *r)

@@ -42,6 +42,9 @@ bool runtimes_hotspot(
 
 uint32_t runtimes_wanted(const struct runtimes *r); /* LIST, as a bit set of enum runtime_kind */
 
+/* The runtime, as a bit set, that a file of this name may be: only its symbols decide. */
+uint32_t runtimes_of_name(const char *path);
+
 /*
  * BPF looks for script frames of these KINDS only, a bit set; PARTIAL: not in waits that began before the
  * recording. The summary says so of the runtimes that are recognised.
@@ -77,7 +80,7 @@ struct runtimes_stats {
 	uint64_t unnamed; /* script frames of stacks whose names could not be read, or did not arrive */
 	uint64_t processes,
 		refused_processes; /* images with a known runtime; with one of an unknown version */
-	char summary[256]; /* "python 3.11, 12 processes; python 3.15 is not known"; "" = none was seen */
+	char summary[1024]; /* "python 3.11, 12 processes; perl 5.36, 1 process"; "" = none was seen */
 };
 
 void runtimes_stats(const struct runtimes *r, struct runtimes_stats *ret);

@@ -323,24 +323,6 @@ static void add_limits(struct session_parts *p, bool raw)
 		session_parts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
 }
 
-/* How files of an interpreter are called. Their symbols decide what they are; this is only for watched(). */
-static const struct {
-	const char *begins;
-	uint32_t kind;
-} runtime_names[] = { { "python", RUNTIME_PYTHON }, { "libpython", RUNTIME_PYTHON },
-	{ "libjvm", RUNTIME_JAVA }, { "php", RUNTIME_PHP }, { "libphp", RUNTIME_PHP },
-	{ "perl", RUNTIME_PERL }, { "libperl", RUNTIME_PERL } };
-
-static uint32_t runtimes_of_name(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-
-	for (size_t i = 0; i < ARRAY_LEN(runtime_names); i++)
-		if (strncmp(name, runtime_names[i].begins, strlen(runtime_names[i].begins)) == 0)
-			return 1U << runtime_names[i].kind;
-	return 0;
-}
-
 static int add_runtimes(void *ctx, const struct procmap *m)
 {
 	uint32_t *found = ctx;
