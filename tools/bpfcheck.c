@@ -15,6 +15,7 @@
 
 #define LIVE_LIMIT_MS 5000
 #define CAPS_LIMIT_MS 60000
+#define PIDS_MAX 256
 
 enum format { TEXT, VERBOSE, QUIET, TAP, JSON };
 
@@ -24,6 +25,7 @@ struct opts {
 	const char *root;
 	const char *bundle; /* NULL = none */
 	bool caps;
+	struct cli_list pids; /* uint32_t */
 };
 
 static const struct cli_option options[] = {
@@ -33,6 +35,8 @@ static const struct cli_option options[] = {
 		.group = 1 },
 	{ 0, "tap", NULL, "one test a check, for prove(1)", CLI_VALUE(struct opts, format, TAP), .group = 1 },
 	{ 0, "json", NULL, "one object with everything", CLI_VALUE(struct opts, format, JSON), .group = 1 },
+	{ 'p', "pid", "PID", "what offcpu-record will show of that process, too; several times",
+		CLI_PIDS(struct opts, pids), .times = PIDS_MAX },
 	{ 0, "tool", "NAME", "the verdict of that tool decides the exit status",
 		CLI_WORD(struct opts, tool, finding_tool_names) },
 	{ 0, "caps", NULL, "find by trying which capabilities every step and tool takes",
@@ -49,6 +53,9 @@ static int check(const struct cli *c, void *opts)
 
 	if (o->bundle && o->format != TEXT)
 		return cli_usage(c, "--bundle goes alone: it holds what the others print about this machine");
+	if (o->pids.n && (o->root || o->caps))
+		return cli_usage(c, "--pid and %s do not go together: a process is one of this machine",
+			o->root ? "--root" : "--caps");
 	return CLI_OK;
 }
 
@@ -137,7 +144,12 @@ static int diagnose(
 		return rc;
 	if (b)
 		bundle_watch(b, root);
-	rc = diagnosis_run(root, LIVE_LIMIT_MS, o->format == VERBOSE || o->bundle, d, e);
+	rc = diagnosis_run(root,
+		&(struct diagnosis_opts){ .limit_ms = LIVE_LIMIT_MS,
+			.all = o->format == VERBOSE || o->bundle,
+			.pids = o->pids.p,
+			.n_pids = o->pids.n },
+		d, e);
 	if (rc)
 		root_close(root);
 	return rc;
@@ -259,5 +271,6 @@ int main(int argc, char **argv)
 	rc = opts.caps ? run_caps(&opts, &err) : opts.bundle ? run_bundle(&opts, &err) : run(&opts, &err);
 	if (err.code)
 		cli_error(&cli, &err);
+	cli_free(&cli, &opts);
 	return cli_finish(&cli, rc);
 }

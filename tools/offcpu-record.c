@@ -195,10 +195,7 @@ static int check_opts(const struct cli *c, void *opts)
 	b->use_comms = o->rec.n_comms > 0;
 	b->use_exec = o->command != NULL;
 	if (runtimes_check(o->rec.runtimes, &e) != 0)
-		return cli_usage(c,
-			"option '--runtimes': %s; it takes auto, none, or a list of python, java, php and "
-			"perl",
-			e.msg);
+		return cli_usage(c, "option '--runtimes': %s", e.msg);
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;
 	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;
@@ -411,6 +408,7 @@ struct run {
 	struct recording *rec;
 	struct targets targets;
 	struct cgroup *in; /* --cgroup, --container; NULL = none */
+	uint32_t mapped; /* runtimes_mapped() of the targets */
 	struct command command;
 	int signal_fd;
 	bool tty, line_shown;
@@ -505,6 +503,24 @@ static void summary(const struct run *r)
 	buf_free(&b);
 }
 
+/* Say whose functions will be shown, and whose not, as far as it is known before the recording. */
+static void print_runtimes(const struct run *r)
+{
+	const struct recorder_opts *o = &r->o->rec;
+	struct recorder_stats st = { 0 };
+	char list[256];
+
+	if (r->o->quiet || (o->runtimes && strcmp(o->runtimes, "none") == 0))
+		return;
+	if (r->rec->rec)
+		recorder_stats(r->rec->rec, &st);
+	if (st.runtimes.summary[0])
+		cli_warn(&cli, "runtimes: %s", st.runtimes.summary);
+	if (r->mapped && !(st.by_table && r->rec->mode == RECORD_MODE_BTF))
+		cli_warn(&cli, "runtimes: %s (functions are shown in mode btf with unwind tables only)",
+			runtimes_list(r->mapped, list, sizeof(list)));
+}
+
 /* Print which mode is used and why, if it is not the best one. */
 static void print_mode(const struct run *r)
 {
@@ -585,6 +601,7 @@ static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
 /* Do everything up to the first instruction that is recorded. */
 static int begin(struct run *r, struct recargs *o, struct err *e)
 {
+	bool unknown = false;
 	sigset_t old;
 	int rc = catch_signals(r, &old, e);
 
@@ -593,6 +610,8 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 	rc = rc ? rc : check_owner(o, e);
 	if (!rc)
 		rc = open_cgroup(r, &o->rec, e);
+	r->mapped = runtimes_mapped(o->rec.pids, o->rec.n_pids, &unknown) |
+		    runtimes_mapped(o->rec.tids, o->rec.n_tids, &unknown);
 	r->command.hold = priv_have(CAP_SYS_PTRACE);
 	if (!rc && o->command)
 		rc = command_prepare(&r->command, o->command, &old, e);
@@ -603,7 +622,11 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 		print_mode(r);
 		rc = recording_start(r->rec, e);
 	}
-	return !rc && o->command ? start_command(r, o, e) : rc;
+	if (!rc && o->command)
+		rc = start_command(r, o, e);
+	if (!rc)
+		print_runtimes(r);
+	return rc;
 }
 
 static int record(struct run *r, struct recargs *o)

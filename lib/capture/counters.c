@@ -117,7 +117,7 @@ static const struct counter counters[] = {
 	{ "scripts.processes", COUNTER_DETAIL, "process image", "process images",
 		"of interpreters whose functions are shown" },
 	{ "scripts.refused", COUNTER_NOTE, "process image", "process images",
-		"of interpreters whose version is not known: their functions are not shown" },
+		"of interpreters that are not known: their functions are not shown" },
 	{ "scripts.functions", COUNTER_DETAIL, "function", "functions", "of interpreters' programs, named" },
 	{ "scripts.frames", COUNTER_DETAIL, "script frame", "script frames", "distinct" },
 	{ "scripts.unnamed", COUNTER_NOTE, "script frame", "script frames", "names not readable" },

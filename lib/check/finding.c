@@ -48,7 +48,7 @@ const char *finding_status_name(enum finding_status status)
 const char *finding_group_name(enum finding_group group)
 {
 	static const char *const names[GROUP_COUNT] = { "kernel", "configuration", "BTF", "sysctls",
-		"capabilities", "security", "mounts", "memory", "symbols", "live" };
+		"capabilities", "security", "mounts", "memory", "symbols", "live", "target" };
 
 	return names[group];
 }

@@ -30,6 +30,7 @@ enum finding_group {
 	GROUP_MEMORY,
 	GROUP_SYMBOLS,
 	GROUP_LIVE,
+	GROUP_TARGET,
 	GROUP_COUNT,
 };
 

@@ -7,6 +7,7 @@
 #include "check/live.h"
 #include "check/names.h"
 #include "check/settings.h"
+#include "check/target.h"
 
 #include <string.h>
 
@@ -72,7 +73,7 @@ static void judge_recorder(const struct findings *f, struct verdict *v)
 }
 
 int diagnosis_run(
-	const struct root *root, unsigned int limit_ms, bool all, struct diagnosis *ret, struct err *e)
+	const struct root *root, const struct diagnosis_opts *opts, struct diagnosis *ret, struct err *e)
 {
 	struct livecheck *live;
 	int rc;
@@ -81,7 +82,7 @@ int diagnosis_run(
 	rc = machine_read(root, &ret->machine, e);
 	if (rc)
 		return rc;
-	live = livecheck_begin(&ret->machine, limit_ms, all);
+	live = livecheck_begin(&ret->machine, opts->limit_ms, opts->all);
 	kernelcheck_run(&ret->machine, &ret->findings);
 	bugcheck_run(&ret->machine, &ret->findings);
 	configcheck_run(&ret->machine, &ret->findings);
@@ -93,6 +94,7 @@ int diagnosis_run(
 	memcheck_run(&ret->machine, &ret->findings);
 	symbolcheck_run(&ret->machine, &ret->findings);
 	debugcheck_run(&ret->machine, &ret->findings);
+	targetcheck_run(opts->pids, opts->n_pids, &ret->findings);
 	livecheck_end(live, &ret->verifier_log, &ret->findings);
 	if (!live || ret->findings.failed) {
 		diagnosis_free(ret);

@@ -41,12 +41,19 @@ struct diagnosis {
 /*
  * Diagnose the machine at ROOT, which must live as long as *RET. The live probes
  * run only if that is this machine, each for at most LIMIT_MS, more on a slow
- * machine. ALL: load and list all programs of the recorder, those for interpreters
- * too, which takes up to a second. Fails if there is no machine at ROOT, or no memory. On success release
- * *RET with diagnosis_free().
+ * machine. Fails if there is no machine at ROOT, or no memory. On success release *RET with diagnosis_free().
  */
+struct diagnosis_opts {
+	unsigned int limit_ms;
+	/* load and list all programs of the recorder, those for interpreters too, which takes up to a second
+	 */
+	bool all;
+	const uint32_t *pids; /* processes of this machine that are to be recorded */
+	size_t n_pids;
+};
+
 int diagnosis_run(
-	const struct root *root, unsigned int limit_ms, bool all, struct diagnosis *ret, struct err *e);
+	const struct root *root, const struct diagnosis_opts *opts, struct diagnosis *ret, struct err *e);
 void diagnosis_free(struct diagnosis *d); /* a zeroed one is fine */
 
 /* The mode that offcpu-record selects: the best one that no finding in F bars; MODE_COUNT = none. */

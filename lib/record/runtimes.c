@@ -6,6 +6,7 @@
 #include "record/perl.h"
 #include "record/php.h"
 #include "record/python.h"
+#include "system/maps.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,16 +23,22 @@ static const struct runtime {
 		uint32_t position);
 	bool qualified; /* the class or package of a function came in place of a line table */
 	const char *files[2]; /* how the names of its files begin */
+	const char *proof; /* what its file must export */
+	const char *stateless; /* a build that has the evaluation function and not the variable */
 } known[RUNTIME_KINDS] = {
-	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false, { "python", "libpython" } },
-	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false, { "libjvm" } },
-	[RUNTIME_PHP] = { "php", php_layout, NULL, true, { "php", "libphp" } },
-	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" } },
+	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false, { "python", "libpython" },
+		"_PyRuntime and _PyEval_EvalFrameDefault", NULL },
+	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false, { "libjvm" },
+		"gHotSpotVMStructs and gHotSpotVMTypes" },
+	[RUNTIME_PHP] = { "php", php_layout, NULL, true, { "php", "libphp" },
+		"executor_globals and execute_ex", "built with thread safety" },
+	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" },
+		"PL_thr_key and Perl_runops_standard", "built without ithreads" },
 };
 
 struct file {
 	uint32_t kind, version;
-	bool refused; /* the version is not known */
+	const char *refused; /* why its functions are not shown; NULL = they are */
 	uint64_t processes;
 };
 
@@ -51,6 +58,7 @@ struct place {
 struct runtimes {
 	bool wanted[RUNTIME_KINDS];
 	uint32_t watched; /* bit set of enum runtime_kind */
+	uint32_t named; /* the same: files of targets are called so */
 	bool partial; /* see runtimes_watched() */
 	struct file files[RUNTIMES_MAX];
 	uint32_t n_files;
@@ -70,13 +78,16 @@ struct runtimes {
 
 static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 {
+	char names[128];
+
 	for (size_t k = 1; k < RUNTIME_KINDS; k++) {
 		if (strlen(known[k].name) == len && memcmp(known[k].name, name, len) == 0) {
 			r->wanted[k] = true;
 			return 0;
 		}
 	}
-	return err_set(e, -EINVAL, "unknown runtime '%.*s'", (int)len, name);
+	return err_set(e, -EINVAL, "unknown runtime '%.*s'; it takes auto, none, or a list of %s", (int)len,
+		name, runtimes_list(~0U, names, sizeof(names)));
 }
 
 int runtimes_new(const char *list, struct runtimes **ret, struct err *e)
@@ -143,9 +154,12 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 		.cold = { i->cold[0], i->cold[1] } };
 	f = &r->files[r->n_files];
 	*f = (struct file){ .kind = i->kind, .version = i->version };
-	f->refused = !known[i->kind].layout(ret, i->state_bytes);
+	if (!i->state && known[i->kind].stateless)
+		f->refused = known[i->kind].stateless;
+	else if ((!i->state && i->kind != RUNTIME_JAVA) || !known[i->kind].layout(ret, i->state_bytes))
+		f->refused = "version not known";
 	if (f->refused)
-		ret->kind = RUNTIME_NONE;
+		*ret = (struct runtime_file){ 0 };
 	return r->n_files++;
 }
 
@@ -156,7 +170,7 @@ bool runtimes_hotspot(
 
 	if (!f || f->kind != RUNTIME_JAVA || f->refused)
 		return false;
-	f->refused = !hotspot_layout(f->version, h, ret);
+	f->refused = hotspot_layout(f->version, h, ret) ? NULL : "version not known";
 	return !f->refused;
 }
 
@@ -454,6 +468,35 @@ uint32_t runtimes_of_name(const char *path)
 	return 0;
 }
 
+static int add_named(void *ctx, const struct procmap *m)
+{
+	uint32_t *found = ctx;
+
+	*found |= runtimes_of_name(m->path);
+	return 0;
+}
+
+uint32_t runtimes_mapped(const uint32_t *ids, size_t n, bool *unknown)
+{
+	uint32_t found = 0;
+
+	for (size_t i = 0; i < n; i++)
+		*unknown |= procmaps_each(ids[i], add_named, &found, NULL) != 0;
+	return found;
+}
+
+const char *runtimes_list(uint32_t kinds, char *to, size_t size)
+{
+	*to = '\0';
+	for (uint32_t k = 1; k < RUNTIME_KINDS; k++) {
+		size_t len = strlen(to);
+
+		if (kinds >> k & 1)
+			snprintf(to + len, size - len, "%s%s", len ? ", " : "", known[k].name);
+	}
+	return to;
+}
+
 uint32_t runtimes_wanted(const struct runtimes *r)
 {
 	uint32_t set = 0;
@@ -463,9 +506,10 @@ uint32_t runtimes_wanted(const struct runtimes *r)
 	return set;
 }
 
-void runtimes_watched(struct runtimes *r, uint32_t kinds, bool partial)
+void runtimes_watched(struct runtimes *r, uint32_t kinds, uint32_t named, bool partial)
 {
 	r->watched = kinds;
+	r->named = named;
 	r->partial = partial;
 }
 
@@ -481,10 +525,24 @@ static void put_summary(
 	const char *text = r->watched >> f->kind & 1 ? (r->partial ? partial_text : "") : unwatched_text;
 	size_t len = strlen(to);
 
-	snprintf(to + len, size - len, "%s%s %u.%u%s, %" PRIu64 " process%s%s", len ? "; " : "",
-		known[f->kind].name, f->version >> 24, f->version >> 16 & 0xff,
-		f->refused ? " (version not known, its functions are not shown)" : "", processes,
+	snprintf(to + len, size - len, "%s%s %u.%u%s%s%s, %" PRIu64 " process%s%s", len ? "; " : "",
+		known[f->kind].name, f->version >> 24, f->version >> 16 & 0xff, f->refused ? " (" : "",
+		f->refused ? f->refused : "", f->refused ? ", its functions are not shown)" : "", processes,
 		processes == 1 ? "" : "es", f->refused ? "" : text);
+}
+
+/* Targets map files that are called like a runtime of KIND: is one of them the runtime? */
+static bool put_unproved(const struct runtimes *r, char *to, size_t size, uint32_t kind)
+{
+	size_t len = strlen(to);
+
+	for (uint32_t i = 1; i < r->n_files; i++)
+		if (r->files[i].kind == kind && r->files[i].processes)
+			return false;
+	snprintf(to + len, size - len,
+		"%s%s (not recognised: no file that could be read exports %s; its functions are not shown)",
+		len ? "; " : "", known[kind].name, known[kind].proof);
+	return true;
 }
 
 /* Files of the same version count as one runtime. */
@@ -516,4 +574,7 @@ void runtimes_stats(const struct runtimes *r, struct runtimes_stats *ret)
 		if (processes)
 			put_summary(r, ret->summary, sizeof(ret->summary), &r->files[i], processes);
 	}
+	for (uint32_t k = 1; r && k < RUNTIME_KINDS; k++)
+		if (r->named >> k & 1)
+			ret->unproved += put_unproved(r, ret->summary, sizeof(ret->summary), k);
 }

@@ -42,14 +42,21 @@ bool runtimes_hotspot(
 
 uint32_t runtimes_wanted(const struct runtimes *r); /* LIST, as a bit set of enum runtime_kind */
 
-/* The runtime, as a bit set, that a file of this name may be: only its symbols decide. */
+/*
+ * The runtime, as a bit set, that a file of this name may be: only its symbols decide. Those of all files
+ * that the N processes or threads IDS map; *UNKNOWN is set if that may not be read.
+ */
 uint32_t runtimes_of_name(const char *path);
+uint32_t runtimes_mapped(const uint32_t *ids, size_t n, bool *unknown);
+
+const char *runtimes_list(uint32_t kinds, char *to, size_t size); /* TO: "python, php" */
 
 /*
  * BPF looks for script frames of these KINDS only, a bit set; PARTIAL: not in waits that began before the
- * recording. The summary says so of the runtimes that are recognised.
+ * recording. The summary says so of the runtimes that are recognised; and which of NAMED, what files of the
+ * targets are called, are not.
  */
-void runtimes_watched(struct runtimes *r, uint32_t kinds, bool partial);
+void runtimes_watched(struct runtimes *r, uint32_t kinds, uint32_t named, bool partial);
 
 void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
 
@@ -80,6 +87,7 @@ struct runtimes_stats {
 	uint64_t unnamed; /* script frames of stacks whose names could not be read, or did not arrive */
 	uint64_t processes,
 		refused_processes; /* images with a known runtime; with one of an unknown version */
+	unsigned int unproved; /* runtimes that files are called like, of which none is recognised */
 	char summary[1024]; /* "python 3.11, 12 processes; perl 5.36, 1 process"; "" = none was seen */
 };
 

@@ -323,21 +323,6 @@ static void add_limits(struct session_parts *p, bool raw)
 		session_parts_degrade(p, raw ? "without BTF" : "this kernel", &limits);
 }
 
-static int add_runtimes(void *ctx, const struct procmap *m)
-{
-	uint32_t *found = ctx;
-
-	*found |= runtimes_of_name(m->path);
-	return 0;
-}
-
-static uint32_t runtimes_of_process(uint32_t id)
-{
-	uint32_t found = 0;
-
-	return procmaps_each(id, add_runtimes, &found, NULL) == 0 ? found : ~0U;
-}
-
 /* Those of the programs that run now. */
 static uint32_t runtimes_of_all(void)
 {
@@ -363,19 +348,18 @@ static uint32_t runtimes_of_all(void)
 
 /*
  * The runtimes whose functions are looked for, as a bit set. The verifier takes 0.05 s for each, so they are
- * chosen by what the targets map, as far as these are known; and, where others may follow, Python and Java
- * in any case.
+ * chosen by what the targets map (NAMED), as far as these are known; and, where others may follow, Python and
+ * Java in any case.
  */
-static uint32_t watched(const struct session_parts *p, const struct recorder_opts *o)
+static uint32_t watched(const struct session_parts *p, const struct recorder_opts *o, uint32_t *named)
 {
-	uint32_t wanted = runtimes_wanted(p->runtimes), found = 0;
+	uint32_t wanted = runtimes_wanted(p->runtimes), found;
+	bool unknown = false;
 
-	if (o->runtimes && strcmp(o->runtimes, "auto") != 0)
+	found = runtimes_mapped(o->pids, o->n_pids, &unknown) | runtimes_mapped(o->tids, o->n_tids, &unknown);
+	*named = found &= wanted;
+	if (unknown || (o->runtimes && strcmp(o->runtimes, "auto") != 0))
 		return wanted;
-	for (size_t i = 0; i < o->n_pids; i++)
-		found |= runtimes_of_process(o->pids[i]);
-	for (size_t i = 0; i < o->n_tids; i++)
-		found |= runtimes_of_process(o->tids[i]);
 	if (o->bpf.follow || o->command_pid)
 		for (size_t i = 0; i < o->n_words; i++)
 			found |= runtimes_of_name(o->words[i]);
@@ -391,6 +375,7 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 {
 	struct offcpu_opts opts = o->bpf;
 	struct unwindspace_fds tables;
+	uint32_t named = 0;
 	struct err why;
 	int rc;
 
@@ -399,7 +384,7 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 	if (p->unwinder) {
 		unwinder_fds(p->unwinder, &tables);
 		opts.tables = &tables;
-		opts.scripts = p->runtimes ? watched(p, o) : 0;
+		opts.scripts = p->runtimes ? watched(p, o, &named) : 0;
 	}
 	rc = offcpu_load(&opts, &p->bpf, &why);
 	if (rc && p->unwinder && o->unwind != RECORDER_UNWIND_DWARF) {
@@ -410,7 +395,7 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 		p->unwinder = NULL;
 	}
 	if (!rc && p->runtimes)
-		runtimes_watched(p->runtimes, opts.scripts, offcpu_scripts_partial(p->bpf));
+		runtimes_watched(p->runtimes, opts.scripts, named, offcpu_scripts_partial(p->bpf));
 	p->refused = rc != 0;
 	if (rc && e)
 		*e = why;

@@ -269,15 +269,20 @@ static const struct proof {
 static bool find(const struct elffile *f, const struct dynsyms *d, const struct proof *p,
 	struct unwindtab_interpreter *ret)
 {
-	struct elfcode_symbol state, eval;
+	struct elfcode_symbol state = { 0 }, eval;
 
-	if (!dynsyms_find(d, p->state, &state) || !dynsyms_find(d, p->eval, &eval) || !eval.size ||
-		eval.value > UINT64_MAX - eval.size)
+	if (!dynsyms_find(d, p->eval, &eval) || !eval.size || eval.value > UINT64_MAX - eval.size)
 		return false;
-	ret->kind = p->kind;
+	if (!dynsyms_find(d, p->state, &state))
+		state = (struct elfcode_symbol){ 0 };
 	ret->state = state.value;
 	ret->state_bytes = state.size;
 	ret->version = p->version(f, d, ret);
+	if (!ret->state && !ret->version) {
+		*ret = (struct unwindtab_interpreter){ 0 };
+		return false;
+	}
+	ret->kind = p->kind;
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
 	find_cold(f, p->cold, ret->cold);

@@ -48,7 +48,7 @@ enum unwindtab_left {
 struct unwindtab_interpreter {
 	uint32_t kind; /* enum runtime_kind of bpf/runtime_abi.h; 0 = it is none */
 	uint32_t version; /* as in Py_Version; 0 = not found out */
-	uint64_t state, state_bytes; /* the variable that leads to everything */
+	uint64_t state, state_bytes; /* the variable that leads to everything; 0 = this build has none */
 	uint64_t eval[2], cold[2]; /* the function that executes script code, and its unlikely part */
 };
 
