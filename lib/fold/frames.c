@@ -66,6 +66,13 @@ static bool is_kernel_dso(struct perfscript_str dso)
 	return ((dso.len && dso.p[0] == '[') || ends(dso, "vmlinux")) && !has(dso.p, dso.len, "unknown");
 }
 
+/* A function of an interpreter's program, as symbolize prints it: without an address, in "[python]". */
+static bool is_script(const struct perfscript_frame *f)
+{
+	return is(f->pc, "0") && !is(f->sym, "--") && f->dso.len && f->dso.p[0] == '[' &&
+	       is_kernel_dso(f->dso) && !has(f->dso.p, f->dso.len, "kernel");
+}
+
 /* Does S have "[...]" with something inside? */
 static bool has_brackets(struct perfscript_str s)
 {
@@ -145,14 +152,16 @@ static size_t tidy(char *p, size_t len, bool java)
 	return n;
 }
 
-static const char *annotation(
-	const struct foldframe_opts *o, struct perfscript_str dso, const char *p, size_t len, bool inlined)
+static const char *annotation(const struct foldframe_opts *o, const struct perfscript_frame *f, const char *p,
+	size_t len, bool inlined)
 {
+	bool script = is_script(f);
+
 	if (inlined)
 		return has(p, len, "_[i]") ? "" : "_[i]";
-	if (o->kernel && is_kernel_dso(dso))
+	if (o->kernel && !script && is_kernel_dso(f->dso))
 		return "_[k]";
-	if (o->jit && has_perf_map(dso, "/tmp/perf-", ".map", false))
+	if (o->jit && (script || has_perf_map(f->dso, "/tmp/perf-", ".map", false)))
 		return has(p, len, "_[j]") ? "" : "_[j]";
 	return "";
 }
@@ -174,7 +183,7 @@ static void put_function(const struct perfscript_frame *f, struct perfscript_str
 		return;
 	if (out->len > at)
 		out->len = at + tidy((char *)out->p + at, out->len - at, java);
-	mark = annotation(o, f->dso, (const char *)out->p + at, out->len - at, inlined);
+	mark = annotation(o, f, (const char *)out->p + at, out->len - at, inlined);
 	buf_put(out, mark, strlen(mark));
 }
 
@@ -295,5 +304,5 @@ enum foldframe_side foldframe_side(const struct perfscript_frame *f)
 	/* the upper half of the address space is the kernel's, with or without a name */
 	if (f->pc.len == 16 && ((f->pc.p[0] >= '8' && f->pc.p[0] <= '9') || f->pc.p[0] >= 'a'))
 		return FOLDFRAME_KERNEL;
-	return is_kernel_dso(f->dso) ? FOLDFRAME_KERNEL : FOLDFRAME_USER;
+	return is_kernel_dso(f->dso) && !is_script(f) ? FOLDFRAME_KERNEL : FOLDFRAME_USER;
 }

@@ -282,6 +282,13 @@ else
 	skip "a file without read permission gives status 2" "needs root"
 fi
 
+## functions of interpreters' programs
+
+printf 'ab 1/2 [000] 1.5: 7 e:\n\tffffffff81000000 schedule ([kernel.kallsyms])\n\t0 hidden ([nf_tables.kernel])\n\t1 eval (/bin/p)\n\t0 py::f:a.py ([python])\n\t0 Ljava/lang/Thread;::run ([java])\n\n' >"$TMP/in"
+is "$("$fold" --all "$TMP/in")" 'ab;Ljava/lang/Thread:::run_[j];py::f:a.py_[j];eval;hidden_[k];schedule_[k] 7' \
+	"--all marks functions of interpreters' programs as such, not as the kernel's"
+is "$("$fold" --delimit "$TMP/in" | grep -o 'eval.*')" 'eval;-;hidden;schedule 7' "--delimit: they are on the user's side"
+
 ## exit status and command line
 
 run sh -c '"$0" "$1" >/dev/full' "$fold" "$TMP/in"
