@@ -85,7 +85,7 @@ finish
 "$BIN/offcpu-record" -q --force -o "$TMP/new.cap" -- "$W/forks" <&7 >"$W/forks.out" 2>"$err" 7>&- &
 rec_pid=$!
 at_exit_kill "$rec_pid"
-until_true grep -q '^child' "$W/forks.out"
+until_true grep -qs '^child' "$W/forks.out"
 also child "$(sed -n 's/^child //p' "$W/forks.out")" "$W/forks.out"
 also parent "$(sed -n 's/^chain \([0-9]*\) fn_parent.*/\1/p' "$W/forks.out")" "$W/forks.out"
 settled
