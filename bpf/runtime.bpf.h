@@ -96,10 +96,11 @@ struct hotspot_walk {
 	__u32 next; /* the second pass: index in unwind_walk.java */
 	__u32 scope; /* of a place: offset in the scopes of its nmethod; 0 = the end */
 	__u32 n_lines; /* of the method that was read */
-	__u64 scopes, metadata;
+	__u64 scopes, metadata, metadata_end;
 	__u64 words[8]; /* of an interpreted frame; of an array */
 	__u64 lo, n, hash; /* of a search, of a hash that is being computed */
 	__u32 at, left;
+	__u32 least, pad; /* of the bytes of coded numbers */
 	__u32 more, lost; /* of the iterator: enum java_more; names could not be sent */
 	__u64 method; /* that was checked last */
 	__u64 check;
