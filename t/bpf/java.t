@@ -100,4 +100,26 @@ churn=$(waits "$TMP/churn.cap" 'my @f = map { $_->{function} // "?" } grep { $_-
 	$t[$_ - 1][0] <= $t[$_][0] && $t[$_ - 1][2] <= $t[$_][1] or $h{"$t[$_][0] after $t[$_ - 1][0]"} = 1 for 1 .. $#t;
 	$h{"300 classes"} = 1')
 is "$churn" "300 classes 1" "classes that replace each other in memory: each of their waits has the names of its own class, and no line, as they have none"
+
+# --- virtual threads, which keep their carrier while they wait in native code ---
+
+if [ "$java_version" -ge 21 ]; then
+	javac -d "$TMP" "$DATA/java/Virtual.java" 2>/dev/null
+	"$program" -cp "$TMP" -Djdk.virtualThreadScheduler.parallelism=2 Virtual "$TMP/silence" >/dev/null 2>&1 8>&- 9>&- &
+	java=$!
+	at_exit_kill "$java"
+	reading() {
+		"$program" -m jdk.jcmd/sun.tools.jcmd.JCmd "$java" Thread.dump_to_file -overwrite "$TMP/dump" >/dev/null 2>&1 &&
+			[ "$(grep -c FileInputStream.read0 "$TMP/dump")" -eq 2 ]
+	}
+	until_true reading
+	jstack "$java" >"$TMP/virtual.jstack" 2>/dev/null
+	rec "$TMP/virtual.cap" --depth 512 -d 0.5 -p "$java"
+	kill "$java" 2>/dev/null
+	"$BIN/symbolize" -q --format=json "$TMP/virtual.cap" >"$TMP/virtual.json"
+	is "$(perl "$DATA/java/virtual.pl" "$TMP/dump" "$TMP/virtual.jstack" <"$TMP/virtual.json")" \
+		"pinned: complete, all frames, its carrier's
+resumed: unverified, innermost frames, its carrier's" \
+		"virtual threads: the stack goes on to the carrier's frames; it is unverified where frames of the virtual thread are in the heap"
+fi
 tap_done
