@@ -6,7 +6,8 @@
 /*
  * Offsets in bytes on x86-64, by feature release. A running libjvm of each
  * version printed them (jhsdb clhsdb, command vmstructsdump), with the sizes;
- * the names are those of OpenJDK's src/hotspot/share.
+ * the names are those of OpenJDK's src/hotspot/share. What differs between the
+ * versions, and the few that are not printed: docs/runtimes.md.
  */
 static const struct hotspot_release {
 	uint32_t feature;

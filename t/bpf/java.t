@@ -114,8 +114,9 @@ if [ "$java_version" -ge 21 ]; then
 	}
 	until_true reading
 	jstack "$java" >"$TMP/virtual.jstack" 2>/dev/null
-	rec "$TMP/virtual.cap" --depth 512 -d 0.5 -p "$java"
+	run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/virtual.cap" --depth 512 -d 0.5 -p "$java"
 	kill "$java" 2>/dev/null
+	is "$(sed -n '/^  unverified: /{n;s/:.*//p}' "$err")" "  runtimes" "the summary advises no flag that a virtual machine which is known does not need"
 	"$BIN/symbolize" -q --format=json "$TMP/virtual.cap" >"$TMP/virtual.json"
 	is "$(perl "$DATA/java/virtual.pl" "$TMP/dump" "$TMP/virtual.jstack" <"$TMP/virtual.json")" \
 		"pinned: complete, all frames, its carrier's
