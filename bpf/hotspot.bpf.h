@@ -305,6 +305,36 @@ static __always_inline bool hash_symbol(
 }
 
 /*
+ * Read the class that the constants POOL belong to, unless it was the last one,
+ * prove that it is one, and hash the pointers to its name, and the name.
+ */
+static __always_inline bool java_class(
+	struct task_struct *task, struct scratch *s, const struct hotspot_file *f, __u64 pool)
+{
+	struct hotspot_walk *h = &s->hotspot;
+	__u64 holder, of;
+
+	if (h->pool == pool && pool)
+		return true;
+	h->pool = 0;
+	if (script_read(task, h->bytes + AT_POOL, 64, pool))
+		return false;
+	holder = HOTSPOT_WORD(h, AT_POOL + f->pool_holder);
+	h->pool_cache = HOTSPOT_WORD(h, AT_POOL + f->pool_cache);
+	h->file_at = f->pool_file ? pool + f->pool_file : holder + f->klass_file;
+	/* the class refers to the constants that refer to it */
+	if (script_read(task, &of, 8, holder + f->klass_pool) || of != pool ||
+		script_read(task, &h->holder_name, 8, holder + f->klass_name))
+		return false;
+	h->hash = mix(mix(s->script.seed, pool), holder);
+	if (!hash_symbol(task, s, f, h->holder_name))
+		return false;
+	h->class_hash = h->hash;
+	h->pool = pool;
+	return true;
+}
+
+/*
  * Read METHOD, prove that it is one, and compute its check: of the pointers that
  * lead to its names, and of the name of its class.
  */
@@ -312,34 +342,20 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 {
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
-	__u64 cm, pool, holder, hash;
+	__u64 cm, hash;
 	__u32 code, words;
-	__u16 half = 0;
 
 	h->method = h->check = 0;
 	if (!f || !method || method >> SCRIPT_AT_SHIFT || (method & 7) ||
 		script_read(task, h->bytes + AT_METHOD, 16, method))
 		return false;
 	cm = HOTSPOT_WORD(h, AT_METHOD + f->method_const);
-	if (script_read(task, h->bytes + AT_CONST, 56, cm))
-		return false;
-	pool = HOTSPOT_WORD(h, AT_CONST + f->const_pool);
-	if (script_read(task, h->bytes + AT_POOL, 64, pool))
-		return false;
-	holder = HOTSPOT_WORD(h, AT_POOL + f->pool_holder);
-	/* the class refers to the constants that refer to it */
-	if (script_read(task, &h->name, 8, holder + f->klass_pool) || h->name != pool)
+	if (script_read(task, h->bytes + AT_CONST, 56, cm) ||
+		!java_class(task, s, f, HOTSPOT_WORD(h, AT_CONST + f->const_pool)))
 		return false;
 	code = HOTSPOT_HALF(h, AT_CONST + f->const_name);
-	if (script_read(task, &h->holder_name, 8, holder + f->klass_name) ||
-		script_read(task, &h->name, 8, pool + f->pool_bytes + (__u64)code * 8))
+	if (script_read(task, &h->name, 8, h->pool + f->pool_bytes + (__u64)code * 8))
 		return false;
-	h->file = 0;
-	code = f->pool_file ? HOTSPOT_HALF(h, AT_POOL + f->pool_file) : 0;
-	if (!f->pool_file && !script_read(task, &half, 2, holder + f->klass_file))
-		code = half;
-	if (code)
-		script_read(task, &h->file, 8, pool + f->pool_bytes + (__u64)code * 8);
 	code = HOTSPOT_HALF(h, AT_CONST + f->const_code_bytes);
 	words = HOTSPOT_INT(h, AT_CONST + f->const_words);
 	h->lines = cm + f->const_bytes + code;
@@ -347,12 +363,9 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 				     words * 8 > f->const_bytes + code
 			     ? words * 8 - f->const_bytes - code
 			     : 0;
-	hash = mix(mix(mix(s->script.seed, method), cm), pool);
-	hash = mix(mix(mix(hash, holder), h->name), HOTSPOT_WORD(h, AT_CONST + f->const_words));
-	h->hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_code_bytes));
-	if (!hash_symbol(task, s, f, h->holder_name))
-		return false;
-	hash = h->hash;
+	hash = mix(mix(mix(h->class_hash, method), cm), h->name);
+	hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_words));
+	hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_code_bytes));
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
 	h->check = hash >> SCRIPT_POSITION_BITS;
 	h->method = method;
@@ -413,7 +426,7 @@ static __always_inline bool java_step(struct task_struct *task, struct scratch *
 	if (!script_read(task, frame, JAVA_BCP * 8, (SCRIPT_CODE(what) & ~7ULL) - JAVA_BCP * 8))
 		method = frame[JAVA_BCP - JAVA_METHOD];
 	if (!method || (method != h->method && !check_method(task, s, method)) ||
-		HOTSPOT_WORD(h, AT_POOL + f->pool_cache) != frame[JAVA_BCP - JAVA_CACHE]) {
+		h->pool_cache != frame[JAVA_BCP - JAVA_CACHE]) {
 		h->method = 0;
 		s->ev.frames[at] = what & ~(__u64)((1ULL << SCRIPT_AT_SHIFT) - 1);
 		s->ev.frames[at + 1] = 0;
@@ -450,7 +463,8 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
 {
 	struct hotspot_walk *h = &s->hotspot;
 	struct script_id id = { .code = h->method, .check = h->check };
-	__u64 bytes;
+	__u64 bytes, file = 0;
+	__u16 index = 0;
 	__u8 one = 1;
 	__u32 n;
 
@@ -462,7 +476,10 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
 	ev->check = id.check;
 	ev->class_bytes = java_symbol(task, f, h->holder_name, ev->class, HOTSPOT_CLASS_BYTES);
 	ev->name_bytes = java_symbol(task, f, h->name, ev->name, HOTSPOT_NAME_BYTES);
-	ev->file_bytes = java_symbol(task, f, h->file, ev->file, HOTSPOT_NAME_BYTES);
+	/* an index of the constants; 0: not known */
+	if (!script_read(task, &index, 2, h->file_at) && index)
+		script_read(task, &file, 8, h->pool + f->pool_bytes + (__u64)index * 8);
+	ev->file_bytes = java_symbol(task, f, file, ev->file, HOTSPOT_NAME_BYTES);
 	n = h->n_lines;
 	ev->lines_cut = n >= HOTSPOT_LINES_BYTES;
 	if (ev->lines_cut)
@@ -765,6 +782,7 @@ static __always_inline void java_begin(struct scratch *s)
 {
 	s->hotspot.next = 0;
 	s->hotspot.method = 0;
+	s->hotspot.pool = 0;
 }
 
 /* Many steps: loops in loops, so that the verifier follows few iterations. */

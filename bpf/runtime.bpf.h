@@ -104,7 +104,10 @@ struct hotspot_walk {
 	__u32 more, lost; /* of the iterator: enum java_more; names could not be sent */
 	__u64 method; /* that was checked last */
 	__u64 check;
-	__u64 lines, name, holder_name, file; /* of it: addresses of line table and symbols */
+	__u64 lines, name; /* of it: addresses of line table and symbol */
+	__u64 pool; /* the constants of the class that was read last; 0 = none */
+	__u64 pool_cache, holder_name, file_at; /* of it; where it has the index of its file's name */
+	__u64 class_hash; /* begins the checks of its methods */
 	__u8 bytes[HOTSPOT_BYTES];
 };
 
