@@ -40,11 +40,11 @@ start() {
 	java=$!
 	at_exit_kill "$java"
 }
-threads='deep|enters|fifo|future|main|naps|parks|process|queue|sleeps|socket|waits'
+threads='deep|enters|fifo|future|main|naps|parks|process|queue|sleeps|socket|stays|waits'
 # blocked NAME PID: all threads have reached the place where they block, and jstack's output has it
 blocked() {
 	grep -q ready "$TMP/$1.out" && jstack "$2" >"$TMP/$1.jstack" 2>/dev/null &&
-		[ "$(grep -A 1 -E "^\"($threads)\"" "$TMP/$1.jstack" | grep -cE 'State: (.*WAITING|BLOCKED)')" -eq 10 ] &&
+		[ "$(grep -A 1 -E "^\"($threads)\"" "$TMP/$1.jstack" | grep -cE 'State: (.*WAITING|BLOCKED)')" -eq 11 ] &&
 		[ "$(grep -cE 'at (java.io.FileInputStream.readBytes|java.net.SocketInputStream.socketRead0|sun.nio.ch.Net.poll|sun.nio.ch.SocketDispatcher.read0)' "$TMP/$1.jstack")" -ge 2 ]
 }
 start plain
@@ -61,7 +61,7 @@ like "$(cat "$err")" "runtimes: java $java_version\\.0, 3 processes" "the summar
 "$BIN/symbolize" -q --format=json "$TMP/ways.cap" >"$TMP/ways.json"
 for how in plain interpreted compiled; do
 	got=$(perl "$DATA/java/compare.pl" "$TMP/$how.jstack" <"$TMP/ways.json")
-	is "$(echo "$got" | grep -cE ' ok$')/$(echo "$got" | grep -vcE ' ok$')" "12/0" "$how: twelve threads that wait in different ways: methods, files and lines are those of jstack, stacks complete"
+	is "$(echo "$got" | grep -cE ' ok$')/$(echo "$got" | grep -vcE ' ok$')" "13/0" "$how: thirteen threads that wait in different ways: methods, files and lines are those of jstack, stacks complete"
 	case $got in *differs* | *none*) echo "$got" | head -60 | diag ;; esac
 done
 like "$("$BIN/symbolize" -q "$TMP/ways.cap")" '
