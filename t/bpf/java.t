@@ -8,8 +8,8 @@
 need_bpf
 program=${RUNTIME:-java}
 # of the same version as the program
-jstack() { "$program" -m jdk.jcmd/sun.tools.jstack.JStack "$@"; }
-javac() { "$program" -m jdk.compiler/com.sun.tools.javac.Main "$@"; }
+jstack() { timeout 20 "$program" -m jdk.jcmd/sun.tools.jstack.JStack "$@"; }
+javac() { timeout 60 "$program" -m jdk.compiler/com.sun.tools.javac.Main "$@"; }
 if [ "$("$program" --list-modules 2>/dev/null | grep -cE "^jdk\.(compiler|jcmd)@")" -ne 2 ]; then
 	skip "Java" "no JDK"
 	tap_done
@@ -109,7 +109,7 @@ if [ "$java_version" -ge 21 ]; then
 	java=$!
 	at_exit_kill "$java"
 	reading() {
-		"$program" -m jdk.jcmd/sun.tools.jcmd.JCmd "$java" Thread.dump_to_file -overwrite "$TMP/dump" >/dev/null 2>&1 &&
+		timeout 20 "$program" -m jdk.jcmd/sun.tools.jcmd.JCmd "$java" Thread.dump_to_file -overwrite "$TMP/dump" >/dev/null 2>&1 &&
 			[ "$(grep -c FileInputStream.read0 "$TMP/dump")" -eq 2 ]
 	}
 	until_true reading
