@@ -31,7 +31,15 @@ struct {
 /* Fields at offsets that user space gave: the mask proves that they are inside. */
 #define HOTSPOT_WORD(h, at) (*(__u64 *)((h)->bytes + ((at) & (HOTSPOT_BYTES - 8))))
 #define HOTSPOT_INT(h, at) (*(__u32 *)((h)->bytes + ((at) & (HOTSPOT_BYTES - 4))))
+#define HOTSPOT_HALF(h, at) (*(__u16 *)((h)->bytes + ((at) & (HOTSPOT_BYTES - 2))))
 #define HOTSPOT_BYTE(h, at) ((h)->bytes[(at) & (HOTSPOT_BYTES - 1)])
+
+/* The address at offset AT, or, with HOTSPOT_APART, what is that far from BASE. */
+static __always_inline __u64 hotspot_address(
+	const struct hotspot_walk *h, const struct hotspot_file *f, __u32 at, __u64 base)
+{
+	return f->flags & HOTSPOT_APART ? base + HOTSPOT_INT(h, at) : HOTSPOT_WORD(h, at);
+}
 
 static __always_inline const struct hotspot_file *hotspot_of(const struct unwind_walk *u)
 {
@@ -49,8 +57,10 @@ static __always_inline bool hotspot_open(
 	__u64 at;
 
 	h->n_heaps = 0;
+	h->least = f->flags & HOTSPOT_NO_ZERO ? 1 : 0;
 	/* GrowableArray: length, capacity; data */
-	if (script_read(task, &at, 8, bias + f->heaps) || script_read(task, h->words, 16, at))
+	if (script_read(task, &at, 8, bias + f->heaps) || script_read(task, h->words, 8, at) ||
+		script_read(task, &h->words[1], 8, at + f->heaps_data))
 		return false;
 	n = h->words[0];
 	if (n > HOTSPOT_HEAPS)
@@ -145,7 +155,8 @@ static __always_inline __u64 hotspot_place(struct task_struct *task, struct hots
 	__u64 pc = w->pc, orig;
 
 	/* the method was invalidated: its frame goes on in the interpreter, from where it was */
-	if ((pc == HOTSPOT_WORD(h, f->nmethod_deopt) || pc == HOTSPOT_WORD(h, f->nmethod_deopt_mh)) &&
+	if ((pc == hotspot_address(h, f, f->nmethod_deopt, w->blob) ||
+		    pc == hotspot_address(h, f, f->nmethod_deopt_mh, w->blob)) &&
 		!script_read(task, &orig, 8, w->sp + HOTSPOT_INT(h, f->nmethod_orig_pc)))
 		pc = orig;
 	pc -= begin;
@@ -160,7 +171,7 @@ static __always_inline bool hotspot_find(struct task_struct *task, struct scratc
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
 	struct unwind_walk *w = &s->walk;
-	__u64 pc = w->exact ? w->pc : w->pc - 1, block, begin, maps;
+	__u64 pc = w->exact ? w->pc : w->pc - 1, block, begin, end, maps;
 	__u32 words, complete;
 
 	w->blob_at = w->pc;
@@ -185,14 +196,17 @@ static __always_inline bool hotspot_find(struct task_struct *task, struct scratc
 	if (!block || script_read(task, h->bytes, HOTSPOT_BLOB_BYTES, block) ||
 		!HOTSPOT_BYTE(h, f->block_used))
 		return false;
-	begin = HOTSPOT_WORD(h, f->block_bytes + f->blob_begin);
+	block += f->block_bytes;
+	begin = hotspot_address(h, f, f->block_bytes + f->blob_begin, block);
+	end = hotspot_address(h, f, f->block_bytes + f->blob_end, block);
 	words = HOTSPOT_INT(h, f->block_bytes + f->blob_frame);
 	complete = HOTSPOT_INT(h, f->block_bytes + f->blob_complete);
+	if (f->flags & HOTSPOT_APART)
+		complete = (__u32)(__s16)HOTSPOT_HALF(h, f->block_bytes + f->blob_complete);
 	maps = HOTSPOT_WORD(h, f->block_bytes + f->blob_maps);
-	if (HOTSPOT_INT(h, f->block_bytes + f->blob_header) == f->nmethod_bytes)
-		w->blob = block + f->block_bytes;
-	if (pc < begin || pc >= HOTSPOT_WORD(h, f->block_bytes + f->blob_end) || words < 2 ||
-		words > HOTSPOT_FRAME_WORDS)
+	if (HOTSPOT_HALF(h, f->block_bytes + f->blob_header) == f->nmethod_bytes)
+		w->blob = block;
+	if (pc < begin || pc >= end || words < 2 || words > HOTSPOT_FRAME_WORDS)
 		return false;
 	/* negative: frame_never_safe */
 	if ((__s32)complete < 0 ? w->exact || !hotspot_is_call(task, h, maps, w->pc - begin)
@@ -230,6 +244,8 @@ struct {
 
 /* Where the parts of a method are in `bytes`. */
 enum { AT_METHOD = 0, AT_CONST = 96, AT_POOL = 160, AT_SYMBOL = 256 };
+
+#define HOTSPOT_HAS_LINES 1 /* in the flags of a ConstMethod */
 
 #define SYMBOL_BYTES 128 /* of a symbol that are hashed: header and beginning */
 #define SYMBOL_END 64
@@ -274,9 +290,8 @@ static __always_inline bool hash_symbol(
 		len = 16;
 	if (script_read(task, h->bytes + AT_SYMBOL, len, at))
 		return false;
-	all = f->symbol_body + *(__u16 *)(h->bytes + ((AT_SYMBOL + f->symbol_length) & (HOTSPOT_BYTES - 2)));
-	/* the count of references */
-	*(__u16 *)(h->bytes + AT_SYMBOL) = 0;
+	all = f->symbol_body + HOTSPOT_HALF(h, AT_SYMBOL + f->symbol_length);
+	HOTSPOT_HALF(h, AT_SYMBOL + f->symbol_references) = 0;
 	h->hash = mix(mix(h->hash, at), all);
 	h->left = all < len ? all : len;
 	hash_symbol_words(s->walk.remote);
@@ -290,6 +305,36 @@ static __always_inline bool hash_symbol(
 }
 
 /*
+ * Read the class that the constants POOL belong to, unless it was the last one,
+ * prove that it is one, and hash the pointers to its name, and the name.
+ */
+static __always_inline bool java_class(
+	struct task_struct *task, struct scratch *s, const struct hotspot_file *f, __u64 pool)
+{
+	struct hotspot_walk *h = &s->hotspot;
+	__u64 holder, of;
+
+	if (h->pool == pool && pool)
+		return true;
+	h->pool = 0;
+	if (script_read(task, h->bytes + AT_POOL, 64, pool))
+		return false;
+	holder = HOTSPOT_WORD(h, AT_POOL + f->pool_holder);
+	h->pool_cache = HOTSPOT_WORD(h, AT_POOL + f->pool_cache);
+	h->file_at = f->pool_file ? pool + f->pool_file : holder + f->klass_file;
+	/* the class refers to the constants that refer to it */
+	if (script_read(task, &of, 8, holder + f->klass_pool) || of != pool ||
+		script_read(task, &h->holder_name, 8, holder + f->klass_name))
+		return false;
+	h->hash = mix(mix(s->script.seed, pool), holder);
+	if (!hash_symbol(task, s, f, h->holder_name))
+		return false;
+	h->class_hash = h->hash;
+	h->pool = pool;
+	return true;
+}
+
+/*
  * Read METHOD, prove that it is one, and compute its check: of the pointers that
  * lead to its names, and of the name of its class.
  */
@@ -297,7 +342,7 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 {
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
-	__u64 cm, pool, holder, hash;
+	__u64 cm, hash;
 	__u32 code, words;
 
 	h->method = h->check = 0;
@@ -305,34 +350,22 @@ static __always_inline bool java_method(struct task_struct *task, struct scratch
 		script_read(task, h->bytes + AT_METHOD, 16, method))
 		return false;
 	cm = HOTSPOT_WORD(h, AT_METHOD + f->method_const);
-	if (script_read(task, h->bytes + AT_CONST, 56, cm))
+	if (script_read(task, h->bytes + AT_CONST, 56, cm) ||
+		!java_class(task, s, f, HOTSPOT_WORD(h, AT_CONST + f->const_pool)))
 		return false;
-	pool = HOTSPOT_WORD(h, AT_CONST + f->const_pool);
-	if (script_read(task, h->bytes + AT_POOL, 72, pool))
+	code = HOTSPOT_HALF(h, AT_CONST + f->const_name);
+	if (script_read(task, &h->name, 8, h->pool + f->pool_bytes + (__u64)code * 8))
 		return false;
-	holder = HOTSPOT_WORD(h, AT_POOL + f->pool_holder);
-	/* the class refers to the constants that refer to it */
-	if (script_read(task, &h->name, 8, holder + f->klass_pool) || h->name != pool)
-		return false;
-	code = *(__u16 *)(h->bytes + ((AT_CONST + f->const_name) & (HOTSPOT_BYTES - 2)));
-	if (script_read(task, &h->holder_name, 8, holder + f->klass_name) ||
-		script_read(task, &h->name, 8, pool + f->pool_bytes + (__u64)code * 8))
-		return false;
-	h->file = 0;
-	code = *(__u16 *)(h->bytes + ((AT_POOL + f->pool_file) & (HOTSPOT_BYTES - 2)));
-	if (code)
-		script_read(task, &h->file, 8, pool + f->pool_bytes + (__u64)code * 8);
-	code = *(__u16 *)(h->bytes + ((AT_CONST + f->const_code_bytes) & (HOTSPOT_BYTES - 2)));
+	code = HOTSPOT_HALF(h, AT_CONST + f->const_code_bytes);
 	words = HOTSPOT_INT(h, AT_CONST + f->const_words);
 	h->lines = cm + f->const_bytes + code;
-	h->n_lines =
-		words < 1 << 20 && words * 8 > f->const_bytes + code ? words * 8 - f->const_bytes - code : 0;
-	hash = mix(mix(mix(s->script.seed, method), cm), pool);
-	hash = mix(mix(mix(hash, holder), h->name), HOTSPOT_WORD(h, AT_CONST + f->const_words));
-	h->hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_code_bytes));
-	if (!hash_symbol(task, s, f, h->holder_name))
-		return false;
-	hash = h->hash;
+	h->n_lines = (HOTSPOT_HALF(h, AT_CONST + f->const_flags) & HOTSPOT_HAS_LINES) && words < 1 << 20 &&
+				     words * 8 > f->const_bytes + code
+			     ? words * 8 - f->const_bytes - code
+			     : 0;
+	hash = mix(mix(mix(h->class_hash, method), cm), h->name);
+	hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_words));
+	hash = mix(hash, HOTSPOT_WORD(h, AT_CONST + f->const_code_bytes));
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
 	h->check = hash >> SCRIPT_POSITION_BITS;
 	h->method = method;
@@ -393,7 +426,7 @@ static __always_inline bool java_step(struct task_struct *task, struct scratch *
 	if (!script_read(task, frame, JAVA_BCP * 8, (SCRIPT_CODE(what) & ~7ULL) - JAVA_BCP * 8))
 		method = frame[JAVA_BCP - JAVA_METHOD];
 	if (!method || (method != h->method && !check_method(task, s, method)) ||
-		HOTSPOT_WORD(h, AT_POOL + f->pool_cache) != frame[JAVA_BCP - JAVA_CACHE]) {
+		h->pool_cache != frame[JAVA_BCP - JAVA_CACHE]) {
 		h->method = 0;
 		s->ev.frames[at] = what & ~(__u64)((1ULL << SCRIPT_AT_SHIFT) - 1);
 		s->ev.frames[at + 1] = 0;
@@ -430,7 +463,8 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
 {
 	struct hotspot_walk *h = &s->hotspot;
 	struct script_id id = { .code = h->method, .check = h->check };
-	__u64 bytes;
+	__u64 bytes, file = 0;
+	__u16 index = 0;
 	__u8 one = 1;
 	__u32 n;
 
@@ -442,7 +476,10 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
 	ev->check = id.check;
 	ev->class_bytes = java_symbol(task, f, h->holder_name, ev->class, HOTSPOT_CLASS_BYTES);
 	ev->name_bytes = java_symbol(task, f, h->name, ev->name, HOTSPOT_NAME_BYTES);
-	ev->file_bytes = java_symbol(task, f, h->file, ev->file, HOTSPOT_NAME_BYTES);
+	/* an index of the constants; 0: not known */
+	if (!script_read(task, &index, 2, h->file_at) && index)
+		script_read(task, &file, 8, h->pool + f->pool_bytes + (__u64)index * 8);
+	ev->file_bytes = java_symbol(task, f, file, ev->file, HOTSPOT_NAME_BYTES);
 	n = h->n_lines;
 	ev->lines_cut = n >= HOTSPOT_LINES_BYTES;
 	if (ev->lines_cut)
@@ -461,7 +498,10 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
 	return true;
 }
 
-/* The next number in `bytes`, of one to five bytes: share/code/compressedStream.cpp of OpenJDK 17. */
+/*
+ * The next number in `bytes`, of one to five bytes: share/code/compressedStream.cpp
+ * of OpenJDK 17, share/utilities/unsigned5.hpp of 21.
+ */
 __noinline int java_number(__u32 remote)
 {
 	struct scratch *s = scratch_of(remote);
@@ -477,7 +517,7 @@ __noinline int java_number(__u32 remote)
 		__u32 byte = s->hotspot.bytes[where & 31];
 
 		*at = where + 1;
-		*sum += byte << (6 * i);
+		*sum += (byte - s->hotspot.least) << (6 * i);
 		if (byte < 192)
 			break;
 	}
@@ -512,7 +552,7 @@ static __always_inline int java_scope(struct task_struct *task, struct scratch *
 	bci = java_number(remote) - 1;
 	where = h->metadata + ((__u64)index - 1) * 8;
 	/* each scope is written after that of its caller */
-	if (!index || where >= h->scopes || sender >= scope || script_read(task, &method, 8, where) ||
+	if (!index || where >= h->metadata_end || sender >= scope || script_read(task, &method, 8, where) ||
 		!check_method(task, s, method)) {
 		ev->inlined.n = 0;
 		return JAVA_END;
@@ -540,8 +580,16 @@ static __always_inline bool java_place(struct task_struct *task, struct hotspot_
 	volatile __u64 *lo = &h->lo, *n = &h->n;
 	__u32 desc[2] = {};
 
-	h->scopes = HOTSPOT_WORD(h, f->nmethod_scopes);
-	h->metadata = at + HOTSPOT_INT(h, f->nmethod_metadata);
+	if (f->flags & HOTSPOT_APART) {
+		/* two memories: relocations and constants; much else, the places, and scopes */
+		h->metadata = HOTSPOT_WORD(h, f->nmethod_mutable) + HOTSPOT_INT(h, f->nmethod_mutable_bytes);
+		h->metadata_end = h->metadata + HOTSPOT_HALF(h, f->nmethod_metadata);
+		at = HOTSPOT_WORD(h, f->nmethod_immutable);
+		h->scopes = at + HOTSPOT_INT(h, f->nmethod_scopes);
+	} else {
+		h->metadata = at + HOTSPOT_INT(h, f->nmethod_metadata);
+		h->scopes = h->metadata_end = HOTSPOT_WORD(h, f->nmethod_scopes);
+	}
 	h->scope = 0;
 	if (begin > end)
 		return false;
@@ -734,6 +782,7 @@ static __always_inline void java_begin(struct scratch *s)
 {
 	s->hotspot.next = 0;
 	s->hotspot.method = 0;
+	s->hotspot.pool = 0;
 }
 
 /* Many steps: loops in loops, so that the verifier follows few iterations. */

@@ -96,14 +96,18 @@ struct hotspot_walk {
 	__u32 next; /* the second pass: index in unwind_walk.java */
 	__u32 scope; /* of a place: offset in the scopes of its nmethod; 0 = the end */
 	__u32 n_lines; /* of the method that was read */
-	__u64 scopes, metadata;
+	__u64 scopes, metadata, metadata_end;
 	__u64 words[8]; /* of an interpreted frame; of an array */
 	__u64 lo, n, hash; /* of a search, of a hash that is being computed */
 	__u32 at, left;
+	__u32 least, pad; /* of the bytes of coded numbers */
 	__u32 more, lost; /* of the iterator: enum java_more; names could not be sent */
 	__u64 method; /* that was checked last */
 	__u64 check;
-	__u64 lines, name, holder_name, file; /* of it: addresses of line table and symbols */
+	__u64 lines, name; /* of it: addresses of line table and symbol */
+	__u64 pool; /* the constants of the class that was read last; 0 = none */
+	__u64 pool_cache, holder_name, file_at; /* of it; where it has the index of its file's name */
+	__u64 class_hash; /* begins the checks of its methods */
 	__u8 bytes[HOTSPOT_BYTES];
 };
 

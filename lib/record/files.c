@@ -573,7 +573,7 @@ uint64_t file_table_unread(const struct file_table *t)
 	return t->unread;
 }
 
-const char *file_table_runtime_flags(const struct file_table *t)
+const char *file_table_runtime_flags(const struct file_table *t, bool java)
 {
 	static const struct {
 		const char *file, *flags;
@@ -586,7 +586,7 @@ const char *file_table_runtime_flags(const struct file_table *t)
 		{ "libcoreclr.so", ".NET: DOTNET_PerfMapEnabled=1 in the environment names methods" },
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(runtimes); i++)
+	for (size_t i = java ? 1 : 0; i < ARRAY_LEN(runtimes); i++)
 		for (size_t k = 0; k < t->n; k++) {
 			const char *slash = strrchr(t->files[k].cap.path, '/');
 

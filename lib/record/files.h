@@ -121,8 +121,9 @@ uint64_t file_table_unread(const struct file_table *t);
 
 /*
  * The flags with which a runtime that a recorded process maps keeps frame
- * pointers or names its code, as text for users; NULL if none is known.
+ * pointers or names its code, as text for users; NULL if none is known. JAVA:
+ * the Java that runs needs none.
  */
-const char *file_table_runtime_flags(const struct file_table *t);
+const char *file_table_runtime_flags(const struct file_table *t, bool java);
 
 #endif

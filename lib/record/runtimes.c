@@ -174,6 +174,20 @@ bool runtimes_hotspot(
 	return !f->refused;
 }
 
+bool runtimes_walks_java(const struct runtimes *r)
+{
+	bool known_all = false;
+
+	for (uint32_t i = 1; r && i < r->n_files; i++) {
+		if (r->files[i].kind != RUNTIME_JAVA)
+			continue;
+		if (r->files[i].refused)
+			return false;
+		known_all = true;
+	}
+	return known_all;
+}
+
 void runtimes_process(struct runtimes *r, uint32_t file)
 {
 	if (r && file && file < r->n_files)

@@ -40,6 +40,9 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 bool runtimes_hotspot(
 	struct runtimes *r, uint32_t file, const struct unwindtab_hotspot *h, struct hotspot_file *ret);
 
+/* Is each libjvm that was mapped known? False if there was none. */
+bool runtimes_walks_java(const struct runtimes *r);
+
 uint32_t runtimes_wanted(const struct runtimes *r); /* LIST, as a bit set of enum runtime_kind */
 
 /*

@@ -1126,7 +1126,8 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
 		.bytes = cap_writer_bytes(r->p.out),
 		.degraded = r->p.degraded,
-		.runtime_flags = file_table_runtime_flags(process_table_files(r->p.procs)),
+		.runtime_flags = file_table_runtime_flags(
+			process_table_files(r->p.procs), runtimes_walks_java(r->p.runtimes)),
 		.privileges = r->privileges,
 		.rows_lost = r->rows_lost };
 	offcpu_counters(r->p.bpf, &ret->bpf);

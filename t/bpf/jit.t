@@ -164,7 +164,11 @@ if command -v node >/dev/null; then
 else
 	skip "node" "no node"
 fi
-if command -v jcmd >/dev/null && command -v javac >/dev/null; then
+program=${RUNTIME:-java}
+javac() { timeout 60 "$program" -m jdk.compiler/com.sun.tools.javac.Main "$@"; }
+jcmd() { timeout 20 "$program" -m jdk.jcmd/sun.tools.jcmd.JCmd "$@"; }
+jstack() { timeout 20 "$program" -m jdk.jcmd/sun.tools.jstack.JStack "$@"; }
+if [ "$("$program" --list-modules 2>/dev/null | grep -cE "^jdk\.(compiler|jcmd)@")" -eq 2 ]; then
 	mkdir "$TMP/java"
 	cat >"$TMP/java/W.java" <<-'JAVA'
 		public class W {
@@ -177,19 +181,19 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 		}
 	JAVA
 	javac -d "$TMP/java" "$TMP/java/W.java" 2>/dev/null
-	java -XX:+PreserveFramePointer -Xcomp -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,W.* \
+	"$program" -XX:+PreserveFramePointer -Xcomp -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,W.* \
 		-XX:CompileCommand=dontinline,W.* -cp "$TMP/java" W >/dev/null 2>&1 </dev/null &
 	java=$!
 	at_exit_kill "$java"
 	leave_map "$java"
 	tries=0
-	until timeout 10 jcmd "$java" Compiler.codelist 2>/dev/null | grep -q W.waitsInJava || [ $tries -ge 60 ]; do
+	until jcmd "$java" Compiler.codelist 2>/dev/null | grep -q W.waitsInJava || [ $tries -ge 60 ]; do
 		tries=$((tries + 1))
 		sleep 0.5
 	done
 	rec_start "$TMP/java.cap" -q -p "$java"
 	sleep 1
-	ok "jcmd lets Java write a perf map" timeout 20 jcmd "$java" Compiler.perfmap
+	ok "jcmd lets Java write a perf map" jcmd "$java" Compiler.perfmap
 	rec_stop
 	kill "$java" 2>/dev/null
 	like "$(pieces "$TMP/java.cap")" 'void W\.waitsInJava\(\)' "Java with a perf map: a method that waits has its name"
@@ -221,12 +225,12 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
 	javac -d "$TMP/java" "$TMP/java/D.java" 2>/dev/null
 	mkfifo "$TMP/java/silence"
 	exec 8<>"$TMP/java/silence"
-	java -cp "$TMP/java" D <&8 >"$TMP/java/out" 2>/dev/null 7>&- &
+	"$program" -cp "$TMP/java" D <&8 >"$TMP/java/out" 2>/dev/null 7>&- &
 	java=$!
 	at_exit_kill "$java"
 	until_true grep -q ready "$TMP/java/out"
 	# every wait is below these frames from now on
-	blocked() { timeout 20 jstack "$java" >"$TMP/jstack" 2>/dev/null && [ "$(grep -cE '^"(sleeps|deep|waits|parks|reads|naps|main)"' "$TMP/jstack")" -eq 7 ] && [ "$(grep -A 1 -E '^"(sleeps|deep|waits|parks|reads|main)"' "$TMP/jstack" | grep -cE 'State: .*WAITING|State: RUNNABLE')" -eq 6 ]; }
+	blocked() { jstack "$java" >"$TMP/jstack" 2>/dev/null && [ "$(grep -cE '^"(sleeps|deep|waits|parks|reads|naps|main)"' "$TMP/jstack")" -eq 7 ] && [ "$(grep -A 1 -E '^"(sleeps|deep|waits|parks|reads|main)"' "$TMP/jstack" | grep -cE 'State: .*WAITING|State: RUNNABLE')" -eq 6 ]; }
 	until_true blocked
 	rec_start "$TMP/depth.cap" -q --runtimes none -p "$java"
 	sleep 0.5
@@ -236,15 +240,15 @@ if command -v jcmd >/dev/null && command -v javac >/dev/null; then
   unverified: unwound partly by frame pointer, .*
   java: -XX:\+PreserveFramePointer ' "Java by frame pointer: the summary explains what is unverified, and which flags help"
 	kill "$java" 2>/dev/null
-	want=$(perl -ne 'if (/^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=0x([0-9a-f]+)/) { $t = hex $2; $n{$t} = 1; $name{$t} = $1 }
+	want=$(perl -ne 'if (/^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=(0x)?([0-9a-f]+)/) { $t = $2 ? hex $3 : $3; $n{$t} = 1; $name{$t} = $1 }
 		elsif (/^$/) { $t = 0 } elsif (/^\tat / && $t) { $n{$t}++ }
 		END { print join(" ", sort map { "$name{$_}=$n{$_}" } keys %n), "\n"; }' "$TMP/jstack")
-	got=$(NAMES="$(perl -ne 'print hex($2), "=$1 " if /^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=0x([0-9a-f]+)/' "$TMP/jstack")" \
+	got=$(NAMES="$(perl -ne 'print $2 ? hex $3 : $3, "=$1 " if /^"(sleeps|deep|waits|parks|reads|naps|main)" .*nid=(0x)?([0-9a-f]+)/' "$TMP/jstack")" \
 		waits "$TMP/depth.cap" 'my %name = map { split /=/ } split / /, $ENV{NAMES};
 		return if !$name{$w->{tid}} || $w->{user_stack_verdict} eq "failed";
 		my @f = @{$w->{user_stack}};
 		my $n = grep { ($_->{module} // "") !~ m{^/[^/]|^\[vdso} } @f;
-		$n = "$w->{user_stack_verdict}, $w->{user_stack_error}" if $w->{user_stack_error} || ($f[-1]{symbol} // "") !~ /^(__clone3|clone3|_start)/;
+		$n = "$w->{user_stack_verdict}, $w->{user_stack_error}" if $w->{user_stack_error} || ($f[-1]{symbol} // $f[-1]{module} // "") !~ m{^(__clone3|clone3|_start)|/libc\.so\.6$};
 		$h{"$name{$w->{tid}}=$n"} = 1' | sed 's/ 1$//' | sort | paste -sd ' ')
 	is "$got" "$want" "Java by frame pointer: every stack is complete, and has as many frames of methods as jstack prints"
 	is "$(waits "$TMP/depth.cap" '$n++ if $w->{user_stack_error}')" 0 "Java by frame pointer: no stack is stopped"

@@ -194,9 +194,13 @@ static void test_java(struct tap *t, const char *path)
 	other = h;
 	other.sizes[HOTSPOT_NMETHOD] += 8;
 	tap_ok(t, !hotspot_layout(i.version, &other, &layout), "another size of a structure is refused");
-	version.version = 25u << 24;
-	tap_ok(t, !hotspot_version(&version, 0) && !hotspot_layout(25u << 24, &h, &layout),
-		"another version is refused");
+	version.version = 18u << 24;
+	tap_ok(t, !hotspot_version(&version, 0) && !hotspot_layout(18u << 24, &h, &layout),
+		"a version that is not in the table is refused");
+	tap_ok(t,
+		!hotspot_layout(11u << 24, &h, &layout) && !hotspot_layout(21u << 24, &h, &layout) &&
+			!hotspot_layout(25u << 24, &h, &layout),
+		"the layout of another version is refused");
 	elffile_close(f);
 }
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 /* The bytes end at a page that is not there. */
-static uint32_t line(const uint8_t *table, size_t n, bool cut, uint32_t bci)
+static uint32_t line(uint32_t feature, const uint8_t *table, size_t n, bool cut, uint32_t bci)
 {
 	uint8_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint32_t ret;
@@ -19,13 +19,14 @@ static uint32_t line(const uint8_t *table, size_t n, bool cut, uint32_t bci)
 	if (page == MAP_FAILED || munmap(page + 4096, 4096) != 0)
 		abort();
 	memcpy(page + 4096 - n, table, n);
-	ret = hotspot_line(17u << 24, 0, page + 4096 - n, n, cut, bci);
+	ret = hotspot_line(feature << 24, 0, page + 4096 - n, n, cut, bci);
 	munmap(page, 4096);
 	return ret;
 }
 
-#define LINE(bci, cut, ...)                                                                                  \
-	line((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), cut, bci)
+#define LINE_OF(feature, bci, cut, ...)                                                                      \
+	line(feature, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), cut, bci)
+#define LINE(...) LINE_OF(17, __VA_ARGS__)
 
 int main(void)
 {
@@ -49,5 +50,11 @@ int main(void)
 	tap_ok(&t, LINE(0, true, 0xff, 0, 20, 1 << 3 | 1) == 10,
 		"a table that is cut: a line that it has is");
 	tap_ok(&t, LINE(SCRIPT_POSITION_NONE, false, 0xff, 0, 20, 0) == 0, "no position, no line");
+	tap_ok(&t,
+		LINE_OF(11, 0, false, 0xff, 0, 192, 12, 0) == 480 &&
+			LINE_OF(21, 0, false, 0xff, 1, 193, 13, 0) == 480 &&
+			LINE_OF(25, 0, false, 0xff, 1, 193, 13, 0) == 480,
+		"in 21 and 25 each byte of a number is one more, so that none is 0");
+	tap_ok(&t, LINE_OF(21, 3, false, 0xff, 1, 21, 3 << 3 | 2, 0) == 12, "pairs in a byte are as in 17");
 	return tap_done(&t);
 }

@@ -11,7 +11,9 @@ public class Churn {
 	static final class Loader extends ClassLoader {
 		Class<?> define(String name, byte[] b) { return defineClass(name, b, 0, b.length); }
 	}
+	// compiled without lines: the exception table follows the code at once, and its first byte is not 0
 	public static void nap() {
+		int n = 300;
 		try { Thread.sleep(1); } catch (InterruptedException e) { throw new RuntimeException(e); }
 	}
 	// every "00000" in the class file is part of its names

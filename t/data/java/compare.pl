@@ -8,11 +8,12 @@ use strict;
 use warnings;
 use Cpanel::JSON::XS;
 
-my (%name, %want, $tid);
+my (%name, %want, $tid, $apart);
 open my $f, '<', shift or die $!;
 while (<$f>) {
-	if (/^"([a-z]+)" .*nid=0x([0-9a-f]+)/) {
-		$tid = hex $2;
+	$apart = 1 if /^Full thread dump .* \(11\./;
+	if (/^"([a-z]+)" .*nid=(0x)?([0-9a-f]+)/) { # decimal from 19 on
+		$tid = $2 ? hex $3 : $3;
 		$name{$tid} = $1;
 		$want{$tid} = [];
 	} elsif (/^$/) {
@@ -20,6 +21,8 @@ while (<$f>) {
 	} elsif (defined $tid && m{^\tat (.*)\((?:[^/)]*/)?(Native Method|Unknown Source|[^:)]*):?(\d*)\)}) {
 		my ($method, $file, $line) = ($1, $2, $3);
 
+		# the address of a class without a name of its own is not a part of the name that it has
+		$method =~ s{/0x[0-9a-f]{16}(?=\.)}{} if $apart;
 		push @{$want{$tid}}, $method . ($line ne '' ? " $file:$line" : '');
 	}
 }
@@ -30,7 +33,7 @@ while (<STDIN>) {
 	my @java = map { ($_->{function} // '?') . ($_->{line} ? " $_->{file}:$_->{line}" : '') }
 		grep { ($_->{runtime} // '') eq 'java' } @{$w->{user_stack}};
 	my $native = grep { !$_->{runtime} && ($_->{module} // '') eq '//anon' } @{$w->{user_stack}};
-	my $end = $w->{user_stack}[-1]{symbol} // '?';
+	my $end = $w->{user_stack}[-1]{symbol} // (($w->{user_stack}[-1]{module} // '') =~ m{([^/]+)$})[0] // '?';
 
 	$got{$w->{tid}}{join("\n", "$w->{user_stack_verdict}, $native unnamed, from $end", @java)} = 1;
 }
@@ -43,7 +46,7 @@ for my $t (sort { $name{$a} cmp $name{$b} } keys %name) {
 		my ($head, $java) = split /\n/, $stack, 2;
 
 		# nameless: the stub by which the virtual machine calls Java, and one that a compiled method calls
-		push @bad, "$head\n$java" if $java ne $want || $head !~ /^complete, [12] unnamed, from (?:__)?(?:clone3|_start)/;
+		push @bad, "$head\n$java" if $java ne $want || $head !~ /^complete, [12] unnamed, from (?:(?:__)?clone3|_start|libc\.so\.6)/;
 	}
 	print "$name{$t} ", scalar @{$want{$t}}, !$stacks ? " none\n" : !@bad ? " ok\n" : " differs\n";
 	print "want\n$want\ngot $_\n" for @bad;
