@@ -99,28 +99,44 @@ static __always_inline bool perl_hek(struct task_struct *task, __u64 at, struct 
 	return !script_read(task, &ret->hash, 8, at) && ret->len >= 0;
 }
 
-/* Find the body of value AT, which must be of TYPE and have FLAGS. 0 if not. */
-static __always_inline __u64 perl_body(struct task_struct *task, __u64 at, __u32 type, __u32 wanted)
+/* Find the body of value AT, which must be of TYPE. 0 if not. */
+static __always_inline __u64 perl_body(struct task_struct *task, __u64 at, __u32 type)
 {
 	__u64 head[2]; /* body; references, flags */
-	__u32 flags;
 
 	if (!at || script_read(task, head, sizeof(head), at))
 		return 0;
-	flags = head[1] >> 32;
-	return (flags & PERL_SV_TYPE) == type && (flags & wanted) == wanted ? head[0] : 0;
+	return (head[1] >> 32 & PERL_SV_TYPE) == type ? head[0] : 0;
+}
+
+/* Where package STASH has its name. 0 if it has none. */
+static __always_inline __u64 perl_package_name(
+	struct task_struct *task, const struct runtime_file *f, __u64 stash)
+{
+	__u64 head[3], max; /* body; references, flags; array */
+
+	if (!stash || script_read(task, head, sizeof(head), stash))
+		return 0;
+	if ((head[1] >> 32 & (PERL_SV_TYPE | PERL_OOK)) != (PERL_HV | PERL_OOK))
+		return 0;
+	if (f->perl.package_max) {
+		if (script_read(task, &max, 8, head[0] + f->perl.package_max))
+			return 0;
+		head[0] = head[2] + (max + 1) * 8;
+	}
+	return head[0] + f->perl.package_name;
 }
 
 /* The name of package STASH. The one that was found last is remembered. */
 static __always_inline bool perl_package(struct task_struct *task, struct script_walk *k,
 	const struct runtime_file *f, __u64 stash, struct perl_name *ret)
 {
-	__u64 body, at;
+	__u64 at;
 
 	if (stash != k->package) {
 		k->package = 0;
-		body = perl_body(task, stash, PERL_HV, PERL_OOK);
-		if (!body || script_read(task, k->code_bytes, 32, body + f->perl.package_name))
+		at = perl_package_name(task, f, stash);
+		if (!at || script_read(task, k->code_bytes, 32, at))
 			return false;
 		at = CODE_WORD(k, 0);
 		if (CODE_INT(k, f->perl.package_names - f->perl.package_name) &&
@@ -158,7 +174,7 @@ static __always_inline bool perl_sub(struct task_struct *task, struct script_wal
 	if (!at)
 		return false;
 	if (!(flags & PERL_CV_NAMED)) {
-		body = perl_body(task, at, PERL_GV, 0);
+		body = perl_body(task, at, PERL_GV);
 		if (!body || script_read(task, both, sizeof(both), body + f->perl.glob_name))
 			return false;
 		at = both[0];

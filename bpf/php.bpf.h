@@ -19,7 +19,6 @@
 #define PHP_CALL_TOP (1u << 17)
 #define PHP_INTERNAL 1 /* bit of the function's type: it is in C */
 #define PHP_FRAME_BYTES 56
-#define PHP_FUNCTION_BYTES 168
 
 static __always_inline bool php_begin(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
@@ -73,8 +72,9 @@ static __always_inline bool php_function(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 at)
 {
 	__u64 hash = k->seed, file, name, class;
+	__u32 bytes = f->php.lines + 8; /* the last of them */
 
-	if (script_read(task, k->code_bytes, PHP_FUNCTION_BYTES, at))
+	if (script_read(task, k->code_bytes, bytes & (RUNTIME_CODE_BYTES - 1), at))
 		return script_stop(k, SCRIPT_MEMORY);
 	k->code = php_is_internal(k, f) ? at : CODE_WORD(k, f->php.opcodes);
 	if (!k->code || k->code >> SCRIPT_AT_SHIFT)

@@ -56,6 +56,7 @@ struct perl_layout {
 	__u16 cv_flags, cv_package, cv_glob;
 	__u16 glob_name; /* the package follows */
 	__u16 package_name, package_names; /* the name, or several, and their number */
+	__u16 package_max; /* these are behind the hash's array, whose highest index this is; 0 = inside */
 	__u16 name_text;
 };
 

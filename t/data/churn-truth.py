@@ -13,7 +13,7 @@ def perl(f):
 
 
 def php(f):
-    if f["function"] == "{closure}":
+    if f["function"].startswith("{closure"):
         m = re.search(r"/(\d+)\.php$", f["file"])
         return f["file"], m and f["line"] == 3 + int(m.group(1)) % 61
 
