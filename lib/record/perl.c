@@ -22,6 +22,7 @@
 		.context_eval = 88, /* blk_eval.cv */                                                        \
 		.statement_line = 36, /* cop_line */                                                         \
 		.statement_file = 48, /* cop_file */                                                         \
+		.statement_number = 60, /* cop_seq */                                                        \
 		.cv_flags = 92, /* xcv_flags */                                                              \
 		.cv_package = 32, /* xcv_stash */                                                            \
 		.cv_glob = 56, /* xcv_gv_u */                                                                \
@@ -61,14 +62,16 @@ static const struct perl_version {
 		{ SHARED, INSIDE, .statement = 208, .stack = 224, .main = 1584, .phase = 2216 } },
 };
 
-bool perl_layout(struct runtime_file *ret, uint64_t options)
+bool perl_layout(struct runtime_file *ret, uint64_t state_bytes)
 {
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
 		const char *o = versions[i].options;
 
-		if (ret->version >> 16 != versions[i].version || crc32c(0, o, strlen(o)) != options)
+		if (ret->version >> 16 != versions[i].version ||
+			crc32c(0, o, strlen(o)) != (uint32_t)state_bytes)
 			continue;
 		ret->perl = versions[i].at;
+		ret->perl.first = (int32_t)(state_bytes >> 32);
 		return true;
 	}
 	return false;
