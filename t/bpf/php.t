@@ -46,10 +46,10 @@ find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/; s/^frameless same/frameless
 same_ways execute_ex "the functions, files and lines are PHP's, each behind its native frame" "s/^error different/error same/"
 
 "$BIN/symbolize" -q "$TMP/ways.cap" >"$TMP/text" 2>/dev/null
-like "$(grep 'Base::pause' "$TMP/text")" '^	               0 php::Ways\\x5cOf\\x5cBase::pause:/.*/t/data/php/ways\.php \(\[php\]\)$' "text: class, function and file"
+like "$(grep 'Base::pause' "$TMP/text")" '^	               0 php::Ways\\\\Of\\\\Base::pause:/.*/t/data/php/ways\.php \(\[php\]\)$' "text: class, function and file"
 like "$(grep 'usleep: ' "$TMP/text")" '^	               0 php::usleep: \(\[php\]\)$' "text: a function in C"
 "$BIN/fold" "$TMP/text" >"$TMP/folded" 2>/dev/null
-closure='php::(Ways\\x5cOf\\x5c)?{closure[^;]*}:[^;]*ways\.php;execute_ex;(ZEND_[A-Z_]*;)?' # the handler, if PHP was built so
+closure='php::(Ways\\\\Of\\\\)?{closure[^;]*}:[^;]*ways\.php;execute_ex;(ZEND_[A-Z_]*;)?' # the handler, if PHP was built so
 like "$(grep usort "$TMP/folded")" ";php::{main}:[^;]*ways\\.php;${closure}php::usort:;.*;zend_call_function;${closure}php::usleep:;.*nanosleep" "fold: PHP and native frames alternate in the order of the calls"
 like "$("$BIN/capinfo" "$TMP/ways.cap")" '^scripts     php: [1-9][0-9]* frames in [1-9][0-9]* waits, 0 of them not readable$' "capinfo counts script frames by runtime"
 
