@@ -14,12 +14,21 @@
  * call. An eval inside of all of these may begin one more native frame, which
  * nothing in the contexts shows; if the numbers differ, all script frames follow
  * the outermost native one: their own order is right all the same.
+ *
+ * To read the names of a subroutine takes eight reads. An interpreter numbers
+ * its statements (cop_seq) by a counter that only grows, once or more for each
+ * block, so a statement that was executed, at its address and with its number,
+ * is never another one later. Its subroutine is the same one then, unless it is
+ * one of several closures or was given another name. So for all others the check
+ * is kept by statement and subroutine, in the map perl_places. This is so in the
+ * process's first interpreter, which only the program perl(1) is known to have
+ * for good.
  */
 #ifndef STACKTOOLS_PERL_BPF_H
 #define STACKTOOLS_PERL_BPF_H
 
 #define PERL_CONTEXTS 8 /* read at once */
-#define PERL_CONTEXT_MAX 120 /* bytes */
+#define PERL_STACK_BYTES 48 /* of a struct stackinfo, up to its type */
 
 #define PERL_TYPE 15 /* of a context's first byte */
 #define PERL_SUB 9
@@ -36,6 +45,9 @@
 #define PERL_OOK (1u << 25) /* of a hash: it has a name */
 #define PERL_CV_NAMED 0x8000 /* its name is not a glob's */
 #define PERL_CV_LEXICAL 0x10000 /* without a package */
+#define PERL_CV_RENAMED 0x4e0 /* a closure, without a name, or one that got it later (CVf_CVGV_RC) */
+
+#define PERL_INTERPRETER_BYTES 4096 /* at most; it has a statement for code that is being compiled */
 
 #define PERL_SI_SORT 3
 #define PERL_PHASE_RUN 4
@@ -54,8 +66,13 @@ static __always_inline bool perl_stack(
 
 	k->frame = info;
 	k->window_len = 0;
-	if (script_read(task, &k->contexts, 8, info + f->perl.stack_contexts) ||
-		script_read(task, &top, 4, info + f->perl.stack_top) || top < -1)
+	if (script_read(task, k->code_bytes, PERL_STACK_BYTES, info))
+		return script_stop(k, SCRIPT_MEMORY);
+	k->contexts = CODE_WORD(k, f->perl.stack_contexts);
+	k->outer_stack = CODE_WORD(k, f->perl.stack_back);
+	k->stack_type = CODE_INT(k, f->perl.stack_type);
+	top = CODE_INT(k, f->perl.stack_top);
+	if (top < -1)
 		return script_stop(k, SCRIPT_MEMORY);
 	k->left = top + 1;
 	return true;
@@ -64,22 +81,28 @@ static __always_inline bool perl_stack(
 static __always_inline bool perl_begin(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
 {
-	__u32 key = 0;
-	__u64 interpreter, info, values[5]; /* stack pointer, operation, pad, base, end */
+	__u32 key = 0, bytes = f->perl.stack + 8; /* the last of the members that are read here */
+	__u64 interpreter, first, sp;
 
 	if (script_read(task, &key, 4, bias + f->state))
 		return script_stop(k, SCRIPT_MEMORY);
 	interpreter = thread_value(task, k, key);
 	if (!interpreter)
 		return false;
-	if (script_read(task, values, sizeof(values), interpreter) || values[0] < values[3] ||
-		values[0] > values[4])
+	/* stack pointer, operation, pad, base, end */
+	if (script_read(task, k->code_bytes, bytes & (RUNTIME_CODE_BYTES - 1), interpreter))
+		return script_stop(k, SCRIPT_THREAD);
+	sp = CODE_WORD(k, 0);
+	if (sp < CODE_WORD(k, 24) || sp > CODE_WORD(k, 32))
 		return script_stop(k, SCRIPT_THREAD);
 	k->interpreter = interpreter;
-	if (script_read(task, &k->statement, 8, interpreter + f->perl.statement) ||
-		script_read(task, &info, 8, interpreter + f->perl.stack))
-		return script_stop(k, SCRIPT_MEMORY);
-	return info && perl_stack(task, k, f, info);
+	k->statement = CODE_WORD(k, f->perl.statement);
+	k->foreign = 1; /* the innermost one: it may have begun just now */
+	if (f->perl.first && k->main_thread)
+		k->first = !script_read(task, &first, 8, bias + f->state + f->perl.first) &&
+			   first == interpreter;
+	k->frame = CODE_WORD(k, f->perl.stack);
+	return k->frame && perl_stack(task, k, f, k->frame);
 }
 
 struct perl_name {
@@ -99,28 +122,44 @@ static __always_inline bool perl_hek(struct task_struct *task, __u64 at, struct 
 	return !script_read(task, &ret->hash, 8, at) && ret->len >= 0;
 }
 
-/* Find the body of value AT, which must be of TYPE and have FLAGS. 0 if not. */
-static __always_inline __u64 perl_body(struct task_struct *task, __u64 at, __u32 type, __u32 wanted)
+/* Find the body of value AT, which must be of TYPE. 0 if not. */
+static __always_inline __u64 perl_body(struct task_struct *task, __u64 at, __u32 type)
 {
 	__u64 head[2]; /* body; references, flags */
-	__u32 flags;
 
 	if (!at || script_read(task, head, sizeof(head), at))
 		return 0;
-	flags = head[1] >> 32;
-	return (flags & PERL_SV_TYPE) == type && (flags & wanted) == wanted ? head[0] : 0;
+	return (head[1] >> 32 & PERL_SV_TYPE) == type ? head[0] : 0;
+}
+
+/* Where package STASH has its name. 0 if it has none. */
+static __always_inline __u64 perl_package_name(
+	struct task_struct *task, const struct runtime_file *f, __u64 stash)
+{
+	__u64 head[3], max; /* body; references, flags; array */
+
+	if (!stash || script_read(task, head, sizeof(head), stash))
+		return 0;
+	if ((head[1] >> 32 & (PERL_SV_TYPE | PERL_OOK)) != (PERL_HV | PERL_OOK))
+		return 0;
+	if (f->perl.package_max) {
+		if (script_read(task, &max, 8, head[0] + f->perl.package_max))
+			return 0;
+		head[0] = head[2] + (max + 1) * 8;
+	}
+	return head[0] + f->perl.package_name;
 }
 
 /* The name of package STASH. The one that was found last is remembered. */
 static __always_inline bool perl_package(struct task_struct *task, struct script_walk *k,
 	const struct runtime_file *f, __u64 stash, struct perl_name *ret)
 {
-	__u64 body, at;
+	__u64 at;
 
 	if (stash != k->package) {
 		k->package = 0;
-		body = perl_body(task, stash, PERL_HV, PERL_OOK);
-		if (!body || script_read(task, k->code_bytes, 32, body + f->perl.package_name))
+		at = perl_package_name(task, f, stash);
+		if (!at || script_read(task, k->code_bytes, 32, at))
 			return false;
 		at = CODE_WORD(k, 0);
 		if (CODE_INT(k, f->perl.package_names - f->perl.package_name) &&
@@ -155,10 +194,11 @@ static __always_inline bool perl_sub(struct task_struct *task, struct script_wal
 	stash = CODE_WORD(k, 0);
 	at = CODE_WORD(k, f->perl.cv_glob - f->perl.cv_package);
 	flags = CODE_INT(k, f->perl.cv_flags - f->perl.cv_package);
+	k->fixed = !(flags & PERL_CV_RENAMED);
 	if (!at)
 		return false;
 	if (!(flags & PERL_CV_NAMED)) {
-		body = perl_body(task, at, PERL_GV, 0);
+		body = perl_body(task, at, PERL_GV);
 		if (!body || script_read(task, both, sizeof(both), body + f->perl.glob_name))
 			return false;
 		at = both[0];
@@ -169,16 +209,17 @@ static __always_inline bool perl_sub(struct task_struct *task, struct script_wal
 	return flags & PERL_CV_LEXICAL || perl_package(task, k, f, stash, package);
 }
 
-/* The file of the statement and its line, which are less than 24 bytes apart. */
+/* The file of the statement, its line and its number, which are less than 32 bytes apart. */
 static __always_inline bool perl_statement(struct task_struct *task, struct script_walk *k,
-	const struct runtime_file *f, __u64 statement, __u64 *file, __u32 *line)
+	const struct runtime_file *f, __u64 statement, __u64 *file, __u32 *line, __u32 *number)
 {
 	__u32 from = f->perl.statement_line & ~7;
 
-	if (script_read(task, k->code_bytes, 24, statement + from))
+	if (script_read(task, k->code_bytes, 32, statement + from))
 		return false;
 	*file = CODE_WORD(k, f->perl.statement_file - from);
 	*line = CODE_INT(k, f->perl.statement_line - from);
+	*number = CODE_INT(k, f->perl.statement_number - from);
 	return *file != 0;
 }
 
@@ -190,11 +231,26 @@ static __always_inline bool perl_code(struct task_struct *task, struct script_wa
 	const struct runtime_file *f, __u64 cv, __u64 statement, __u32 what, __u32 *line)
 {
 	struct perl_name package = {}, name = {};
-	__u64 hash, file;
+	__u64 hash, file, *kept;
+	__u32 number;
+	bool keep;
 
 	k->code = cv;
-	if (!cv || cv >> SCRIPT_AT_SHIFT || !perl_statement(task, k, f, statement, &file, line))
+	if (!cv || cv >> SCRIPT_AT_SHIFT || !perl_statement(task, k, f, statement, &file, line, &number))
 		return script_stop(k, SCRIPT_MEMORY);
+	k->place.statement = statement | what;
+	k->place.cv = cv;
+	k->place.hash = mix(mix(mix(k->seed, file), *line), number);
+	/* another thread may run meanwhile, so that what is read does not belong together */
+	keep = !task && k->first && number && statement - k->interpreter >= PERL_INTERPRETER_BYTES &&
+	       !(what == PERL_IS_SUB && k->foreign);
+	if (keep) {
+		kept = bpf_map_lookup_elem(&perl_places, &k->place);
+		if (kept) {
+			k->check = *kept;
+			return true;
+		}
+	}
 	hash = mix(mix(k->seed, cv), what);
 	/* each is at another place of memory with time, so its text too */
 	if (file != k->file) {
@@ -213,7 +269,11 @@ static __always_inline bool perl_code(struct task_struct *task, struct script_wa
 	}
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
 	k->check = hash >> SCRIPT_POSITION_BITS;
-	return k->reason == SCRIPT_NONE;
+	if (k->reason)
+		return false;
+	if (keep && (what != PERL_IS_SUB || k->fixed))
+		bpf_map_update_elem(&perl_places, &k->place, &k->check, BPF_ANY);
+	return true;
 }
 
 /* Add the frame of k->what in k->cv. */
@@ -272,17 +332,13 @@ static __always_inline bool perl_step(
 {
 	struct script_walk *k = &s->script;
 	__u32 type, what = PERL_IS_SUB;
-	__u64 info = 0, cv = 0;
-	__s32 stack_type = 0;
+	__u64 cv = 0;
 
 	if (!k->left) {
-		if (script_read(task, &info, 8, k->frame + f->perl.stack_back) ||
-			script_read(task, &stack_type, 4, k->frame + f->perl.stack_type))
-			return script_stop(k, SCRIPT_MEMORY);
-		k->call += k->pending || stack_type == PERL_SI_SORT;
+		k->call += k->pending || k->stack_type == PERL_SI_SORT;
 		k->pending = 0;
-		if (info)
-			return perl_stack(task, k, f, info);
+		if (k->outer_stack)
+			return perl_stack(task, k, f, k->outer_stack);
 		k->frame = 0;
 		if (!perl_main(task, k, f, &cv))
 			return false;
@@ -309,8 +365,12 @@ static __always_inline bool perl_step(
 	}
 	k->what = what;
 	k->cv = cv;
+	/* nothing was executed since it began */
+	if (what == PERL_IS_SUB && cv && k->statement == FRAME_WORD(k, f->perl.context_statement))
+		k->foreign = 1;
 	if (cv && !perl_add(task, s, f))
 		return false;
+	k->foreign = !cv;
 	if (what == PERL_IS_MAIN) {
 		k->call++;
 		return false;
@@ -328,8 +388,13 @@ static __always_inline bool perl_is(struct task_struct *task, struct script_walk
 {
 	__u32 line;
 
-	return perl_code(task, k, f, ev->code, hint & ~(__u64)PERL_IS, hint & PERL_IS, &line) &&
-	       k->check == ev->check;
+	if (!perl_code(task, k, f, ev->code, hint & ~(__u64)PERL_IS, hint & PERL_IS, &line))
+		return false;
+	if (k->check == ev->check)
+		return true;
+	/* a subroutine that was given another name meanwhile */
+	bpf_map_delete_elem(&perl_places, &k->place);
+	return false;
 }
 
 static __always_inline void perl_names(struct task_struct *task, struct script_walk *k,

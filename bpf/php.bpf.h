@@ -19,7 +19,6 @@
 #define PHP_CALL_TOP (1u << 17)
 #define PHP_INTERNAL 1 /* bit of the function's type: it is in C */
 #define PHP_FRAME_BYTES 56
-#define PHP_FUNCTION_BYTES 168
 
 static __always_inline bool php_begin(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
@@ -42,16 +41,28 @@ static __always_inline __u64 php_string_len(struct task_struct *task, const stru
 	return script_read(task, &len, 8, at + f->php.string_len) ? ~0ULL : len;
 }
 
-static __always_inline __u64 php_hash_string(
-	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 at, __u64 hash)
-{
-	__u64 len = php_string_len(task, f, at);
+#define PHP_STRING_WORDS 3 /* before the text; the last one is its length */
 
-	if (len == ~0ULL) {
+/* Hash the string AT: most are read at once, with what is behind them up to the end of the page. */
+static __always_inline __u64 php_hash_string(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 at)
+{
+	__u32 n = 4096 - (at & 4095);
+	__u64 len, sum;
+
+	if (n >= SCRIPT_OBJECT_BYTES)
+		n = SCRIPT_OBJECT_BYTES;
+	if (n < PHP_STRING_WORDS * 8)
+		n = PHP_STRING_WORDS * 8;
+	if (script_read(task, k->object, n, at)) {
 		k->reason = SCRIPT_MEMORY;
 		return 0;
 	}
-	return hash_text(task, k, at + f->php.string_data, len, hash);
+	len = OBJECT_WORD(k, PHP_STRING_WORDS - 1);
+	if (len > n - PHP_STRING_WORDS * 8)
+		return hash_text(task, k, at + f->php.string_data, len, 0);
+	sum = sum_text(k, PHP_STRING_WORDS, len);
+	return mix(0, sum ^ sum >> 32);
 }
 
 /* The string with the name of the class that the function read last belongs to; 0 = none, or not readable. */
@@ -72,9 +83,10 @@ static __always_inline __u64 php_class(
 static __always_inline bool php_function(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 at)
 {
-	__u64 hash = k->seed, file, name, class;
+	__u64 hash = k->seed, file, class, name;
+	__u32 bytes = f->php.lines + 8; /* the last of them */
 
-	if (script_read(task, k->code_bytes, PHP_FUNCTION_BYTES, at))
+	if (script_read(task, k->code_bytes, bytes & (RUNTIME_CODE_BYTES - 1), at))
 		return script_stop(k, SCRIPT_MEMORY);
 	k->code = php_is_internal(k, f) ? at : CODE_WORD(k, f->php.opcodes);
 	if (!k->code || k->code >> SCRIPT_AT_SHIFT)
@@ -85,18 +97,20 @@ static __always_inline bool php_function(
 		hash = mix(hash, CODE_INT(k, f->php.n_opcodes));
 		file = CODE_WORD(k, f->php.file);
 		if (file != k->file) {
-			k->file_hash = php_hash_string(task, k, f, file, 0);
+			k->file_hash = php_hash_string(task, k, f, file);
 			k->file = file;
 		}
 		hash = mix(hash, k->file_hash);
 	}
-	name = CODE_WORD(k, f->php.function_name);
-	class = php_class(task, k, f);
-	/* once, for both: what the verifier follows is expensive */
-	for (int i = 0; i < 2; i++, name = class) {
-		barrier_var(name);
-		hash = name ? php_hash_string(task, k, f, name, hash) : mix(hash, 0);
+	class = CODE_WORD(k, f->php.function_class);
+	if (class != k->package) {
+		k->package = class;
+		class = php_class(task, k, f);
+		k->package_head = class ? php_hash_string(task, k, f, class) : 0;
 	}
+	hash = mix(hash, k->package_head);
+	name = CODE_WORD(k, f->php.function_name);
+	hash = mix(hash, name ? php_hash_string(task, k, f, name) : 0);
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
 	k->check = hash >> SCRIPT_POSITION_BITS;
 	return k->reason == SCRIPT_NONE;
@@ -142,6 +156,33 @@ static __always_inline bool php_no_function(
 	return true;
 }
 
+/*
+ * Read the frame at k->frame. Callers lie below it, next to each other unless
+ * they are generators: read them too, down to the beginning of the page.
+ */
+static __always_inline bool php_frame(struct task_struct *task, struct script_walk *k)
+{
+	__u64 at = k->frame - k->window_at;
+	__u32 before = k->frame & 4088, len;
+
+	if (at < k->window_len && at + PHP_FRAME_BYTES <= k->window_len) {
+		k->frame_at = at;
+		return true;
+	}
+	if (before > RUNTIME_WINDOW - 2 * PHP_FRAME_BYTES)
+		before = RUNTIME_WINDOW - 2 * PHP_FRAME_BYTES;
+	len = before + PHP_FRAME_BYTES;
+	barrier_var(len);
+	len &= RUNTIME_WINDOW - 1;
+	k->window_len = 0;
+	if (script_read(task, k->window, len, k->frame - before))
+		return script_stop(k, SCRIPT_MEMORY);
+	k->window_at = k->frame - before;
+	k->window_len = len;
+	k->frame_at = before;
+	return true;
+}
+
 static __always_inline bool php_step(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
 {
@@ -150,15 +191,15 @@ static __always_inline bool php_step(
 	__u64 back, function;
 	bool internal, outer;
 
-	k->frame_at = 0;
-	if (script_read(task, k->window, PHP_FRAME_BYTES, k->frame))
-		return script_stop(k, SCRIPT_MEMORY);
+	if (!php_frame(task, k))
+		return false;
 	back = FRAME_WORD(k, f->php.frame_back);
 	function = FRAME_WORD(k, f->php.frame_function);
 	if (!function)
 		return php_no_function(task, k, f, back);
-	if (!php_function(task, k, f, function))
+	if (function != k->cv && !php_function(task, k, f, function)) /* not one that calls itself */
 		return false;
+	k->cv = function;
 	internal = php_is_internal(k, f);
 	if (internal && !CODE_WORD(k, f->php.function_name)) {
 		k->frame = 0; /* the bottom of a fiber, whose native stack ends here too */

@@ -44,6 +44,21 @@ struct {
 	__type(value, __u8);
 } named SEC(".maps");
 
+/* A subroutine of Perl at a statement: see perl.bpf.h. */
+struct perl_place {
+	__u64 statement; /* lowest bits: PERL_IS_* */
+	__u64 cv;
+	__u64 hash; /* of the rest of the statement, and of the process */
+};
+
+/* The checks of those that are what they were for as long as their statements exist. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct perl_place);
+	__type(value, __u64);
+} perl_places SEC(".maps");
+
 #define SCRIPT_OBJECT_BYTES 176 /* of a string or a line table that are hashed */
 
 /* The state of the second pass. In map memory, as that of the walk. */
@@ -63,13 +78,19 @@ struct script_walk {
 	__u8 beyond; /* outer script frames belong to native frames that the walk did not reach */
 	__u8 main_thread; /* the process's first one */
 	__u8 pending; /* of Perl: a native frame ends here, unless the next context says so too */
-	__u8 pad[3];
+	__u8 first; /* of Perl: the process's first interpreter, in its first thread */
+	__u8 foreign; /* of Perl: the statement may not be the subroutine's own one */
+	__u8 fixed; /* of Perl: the subroutine that was read last keeps its name */
 	__u64 interpreter, contexts,
 		statement; /* of Perl: contexts of the stack `frame`; what the outer frame is at */
-	__u32 left; /* of these contexts */
+	__u64 outer_stack; /* of this stack */
+	__u32 stack_type;
+	__u32 left; /* of its contexts */
 	__u32 what; /* PERL_IS_* */
-	__u64 cv;
-	__u64 package, package_at, package_head; /* the package that was found last, and its name */
+	__u64 cv; /* of Perl: what is executed; of PHP: the function that was read last */
+	struct perl_place place; /* that was looked up last */
+	__u64 package, package_at,
+		package_head; /* the package that was found last, and its name; of PHP: the class */
 	__u64 window_at; /* address of the first byte of `window`, which has window_len */
 	__u32 window_len, frame_at; /* offset of the current frame */
 	__u8 window[RUNTIME_WINDOW];

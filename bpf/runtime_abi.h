@@ -52,11 +52,17 @@ struct perl_layout {
 	__u16 statement, stack, main, phase; /* of the interpreter */
 	__u16 stack_contexts, stack_top, stack_type, stack_back;
 	__u16 context_bytes, context_statement, context_return, context_sub, context_eval;
-	__u16 statement_line, statement_file;
+	__u16 statement_line, statement_file, statement_number;
 	__u16 cv_flags, cv_package, cv_glob;
 	__u16 glob_name; /* the package follows */
 	__u16 package_name, package_names; /* the name, or several, and their number */
+	__u16 package_max; /* these are behind the hash's array, whose highest index this is; 0 = inside */
 	__u16 name_text;
+	/*
+	 * PL_curinterp, the first interpreter, as a distance from the state; 0 = the
+	 * file is a library, whose users may make one interpreter after the other.
+	 */
+	__s32 first;
 };
 
 /*

@@ -76,6 +76,41 @@ static __always_inline bool script_add(struct scratch *s, __u64 code, __u32 nati
 	return true;
 }
 
+/* From byte SCRIPT_OBJECT_BYTES - N on, these are a mask of the first N bytes. */
+static const struct {
+	__u8 ones[SCRIPT_OBJECT_BYTES], zeros[SCRIPT_OBJECT_BYTES];
+} masks = { .ones = { [0 ... SCRIPT_OBJECT_BYTES - 1] = 255 } };
+
+#define SHORT_TEXT 32 /* what most names are not longer than */
+
+/*
+ * The sum that hash_text() makes of N bytes of text, which begin with word FROM
+ * of the object that was read, at most to its end.
+ */
+static __always_inline __u64 sum_text(const struct script_walk *k, __u32 from, __u32 n)
+{
+	const __u8 *mask;
+	__u64 factor = hash_key[3] | 1, sum;
+	__u32 at;
+
+	sum = n * factor;
+	at = SCRIPT_OBJECT_BYTES - n;
+	barrier_var(at);
+	if (at > SCRIPT_OBJECT_BYTES)
+		return 0;
+	mask = (const __u8 *)&masks + at;
+	for (__u32 i = 0; i < SHORT_TEXT / 8; i++) {
+		factor += 0x9e3779b97f4a7c16;
+		sum += (OBJECT_WORD(k, from + i) & *(const __u64 *)(mask + i * 8)) * factor;
+	}
+	if (n > SHORT_TEXT)
+		for (__u32 i = SHORT_TEXT / 8; i < SCRIPT_OBJECT_BYTES / 8 - from; i++) {
+			factor += 0x9e3779b97f4a7c16;
+			sum += (OBJECT_WORD(k, from + i) & *(const __u64 *)(mask + i * 8)) * factor;
+		}
+	return sum;
+}
+
 /*
  * Hash the LEN bytes of text at AT: the beginning and, if it is long, the end.
  * Each word is multiplied by another odd number that nobody knows, so that

@@ -153,7 +153,8 @@ static __always_inline bool is_of(struct task_struct *task, struct script_walk *
 {
 	k->reason = SCRIPT_NONE;
 	k->file = 0;
-	k->package = 0;
+	k->package = k->package_head = 0;
+	k->first = 0; /* read in full */
 	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
 		return python_is(task, k, f, ev);
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
@@ -307,8 +308,9 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->call = 0;
 	k->window_len = 0;
 	k->main_thread = key->tgid == key->tid;
-	k->pending = 0;
-	k->package = 0;
+	k->pending = k->first = 0;
+	k->package = k->package_head = 0;
+	k->cv = 0;
 	k->reason = k->beyond = 0;
 }
 

@@ -6,6 +6,8 @@
 #
 #   $apt     a folder for apt's lists and state
 #   $suites  the suites to read, of the mirror that apt on this machine uses
+#   $ubuntu  suites of Ubuntu to read too, with trixie among $suites: its keyring is
+#            a package of Debian's (optional)
 #
 #   run_apt COMMAND ARG...  apt-get or apt-cache with these settings
 #   update                  updates the package lists once a day; if the mirror is
@@ -36,6 +38,19 @@ mirror() {
 		sed -nE "s/^'(.*)\/dists\/(bullseye|bookworm|trixie)\/InRelease'.*/\1/p" | head -n 1
 }
 
+ubuntu_sources() {
+	rm -rf "$apt/keyring" && mkdir "$apt/keyring" || return 1
+	(
+		cd "$apt/keyring" &&
+			run_apt apt-get -qq download ubuntu-keyring/trixie &&
+			dpkg-deb -x ./*.deb .
+	) >"$apt/log" 2>&1 || return 1
+	for suite in $ubuntu; do
+		echo "deb [signed-by=$apt/keyring/usr/share/keyrings/ubuntu-archive-keyring.gpg] http://archive.ubuntu.com/ubuntu $suite main universe"
+	done >>"$apt/sources.list"
+	run_apt apt-get -qq --error-on=any update >"$apt/log" 2>&1
+}
+
 update() {
 	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" || exit 2
 	: >"$apt/nothing"
@@ -48,7 +63,7 @@ update() {
 	for suite in $suites; do
 		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $a_mirror $suite main"
 	done >"$apt/sources.list"
-	if run_apt apt-get -qq --error-on=any update >"$apt/log" 2>&1; then
+	if run_apt apt-get -qq --error-on=any update >"$apt/log" 2>&1 && { [ -z "${ubuntu-}" ] || ubuntu_sources; }; then
 		: >"$apt/updated"
 		return 0
 	fi

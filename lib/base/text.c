@@ -49,7 +49,9 @@ static const char *escape_byte(unsigned char c, bool printable, enum text_style 
 			snprintf(out, 8, "\\u%04x", c);
 		else if (!printable)
 			snprintf(out, 8, "\\ufffd");
-	} else if (!printable || c == '\\' || (style == TEXT_WORD && c == ' ')) {
+	} else if (c == '\\') {
+		snprintf(out, 8, "\\\\");
+	} else if (!printable || (style == TEXT_WORD && c == ' ')) {
 		snprintf(out, 8, "\\x%02x", c);
 	}
 	return out;

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 
 enum text_style {
-	TEXT_LINE, /* unprintable bytes and invalid UTF-8 as \xNN, backslash as \x5c; for lines of text */
+	TEXT_LINE, /* unprintable bytes and invalid UTF-8 as \xNN, a backslash as two; for lines of text */
 	TEXT_WORD, /* like TEXT_LINE, and spaces too; for fields between spaces */
 	TEXT_JSON, /* inside a JSON string: \uNNNN for C0 and DEL, \" and \\; U+FFFD for other unprintable
 		      bytes */

@@ -11,9 +11,10 @@
 
 /*
  * Set the offsets of RET, which has the version and the addresses of its file,
- * whose options of the build have the CRC-32C OPTIONS. False if the version is not
- * known, or was built with other options.
+ * by the STATE_BYTES of unwind/interpreter.c: the CRC-32C of the options of the
+ * build, and the distance to PL_curinterp. False if the version is not known, or
+ * was built with other options.
  */
-bool perl_layout(struct runtime_file *ret, uint64_t options);
+bool perl_layout(struct runtime_file *ret, uint64_t state_bytes);
 
 #endif

@@ -165,6 +165,8 @@ static void put_comm(struct buf *b, const char *comm)
 			buftext_str(b, "_");
 		else if (n)
 			buf_put(b, comm + i, n);
+		else if (comm[i] == '\\')
+			buftext_str(b, "\\\\");
 		else
 			buftext_printf(b, "\\x%02x", (unsigned char)comm[i]);
 	}

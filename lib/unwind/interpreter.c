@@ -227,17 +227,37 @@ static uint32_t php_version(
 	return searched_version(f, php_string);
 }
 
-/* PL_revision and so on are constants. The options of the build decide the layout of structures. */
+/* Is F a program, which has a program interpreter, and not a library? */
+static bool is_program(const struct elffile *f)
+{
+	static const char name[] = ".interp";
+	char text[sizeof(name)];
+
+	for (size_t i = 0; f->names < f->n_sections && i < f->n_sections; i++)
+		if (section_read(f, &f->sections[f->names], f->sections[i].name, text, sizeof(text)) &&
+			memcmp(text, name, sizeof(name)) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * PL_revision and so on are constants. The options of the build decide the
+ * layout of structures: their CRC-32C is the lower half of state_bytes. The
+ * upper one is the distance of PL_curinterp from PL_thr_key, in a program.
+ */
 static uint32_t perl_version(
 	const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
 {
 	static const char *const names[] = { "PL_revision", "PL_version", "PL_subversion",
 		"PL_bincompat_options" };
+	struct elfcode_symbol y;
 	uint32_t version = 0;
+	uint64_t first = 0;
 
+	if (is_program(f) && dynsyms_find(d, "PL_curinterp", &y))
+		first = (y.value - ret->state) << 32;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		_cleanup_free_ uint8_t *bytes = NULL;
-		struct elfcode_symbol y;
 		size_t len;
 
 		if (!dynsyms_find(d, names[i], &y) || !y.size || y.size > OPTIONS_MAX ||
@@ -246,7 +266,7 @@ static uint32_t perl_version(
 		if (i < 3)
 			version = version << 8 | bytes[0];
 		else
-			ret->state_bytes = crc32c(0, bytes, strnlen((char *)bytes, len));
+			ret->state_bytes = first | crc32c(0, bytes, strnlen((char *)bytes, len));
 	}
 	return version << 8;
 }

@@ -1,12 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The subroutines of Perl programs are in the stacks, where Perl itself says they are.
+#
+#   RUNTIME=COMMAND  another Perl than Debian's 5.36 (scripts/runtimes)
 # shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
 . "$(dirname "$0")/../lib/scripts.sh"
 need_bpf
-perl=/usr/bin/perl
+perl=${RUNTIME:-/usr/bin/perl}
+version=5.36
+[ -z "${RUNTIME-}" ] || version=$("$perl" -e 'print "5.$^V->{version}[1]"')
 export BIN OBJ TMP
 
 # --- what Perl says of processes that block in many ways ---
@@ -28,7 +32,7 @@ rec_stop
 exec 7>&-
 wait "$ways"
 is "$rc" 0 "processes that block in many ways are recorded"
-like "$(cat "$TMP/rec.err")" "runtimes: perl 5\\.36, [0-9]* processes" "the summary says what was recognised"
+like "$(cat "$TMP/rec.err")" "runtimes: perl $version, [0-9]* processes" "the summary says what was recognised"
 as_json "$TMP/ways.cap"
 # the code of a sort belongs to the subroutine around it; evals in it begin native frames of their own
 find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/; s/^\(sort\|nested\) same/\1 misplaced/' | sort >"$TMP/want"
@@ -47,14 +51,16 @@ ok "many of them were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 10
 
 # --- programs that lie ---
 
-options=$("$perl" -MConfig -e 'print " " . join " ", sort split " ", join " ", Config::bincompat_options()')
+options=$(perl -MConfig -e 'print " " . join " ", sort split " ", join " ", Config::bincompat_options()')
 build() { # VERSION OPTIONS OUT
 	"${CC:-cc}" -O1 -rdynamic -pthread -fcf-protection=none -DVERSION="$1" -DOPTIONS="\"$2\"" -o "$3" "$DATA/perl/fake.c"
 }
 ok "a program that says it is Perl 5.36 is built" build 36 "$options" "$TMP/fake"
+ok "and one of 5.34" build 34 "$(echo "$options" | sed 's/ PERLIO_LAYERS/& PERL_IMPLICIT_CONTEXT/')" "$TMP/behind"
 ok "and one of a version that does not exist" build 99 "$options" "$TMP/future"
 ok "and one that was built with other options" build 36 "$options DEBUGGING" "$TMP/debugging"
 fake "$TMP/fake" none cycle empty top negative wild kernel cv statement name huge negative_name package calls thread control
+fake "$TMP/behind" behind many
 fake "$TMP/future" future
 fake "$TMP/debugging" debugging
 fakes_begun
@@ -68,10 +74,11 @@ all='Forged::sub0:10 Forged::sub1:11 Forged::sub2:12 {main}:13'
 is "$(lied none)" "$all" "a forged Perl that is consistent has its frames"
 between "$(lied cycle | wc -w)" 120 127 "a cycle of stacks ends at the depth limit of 127"
 is "$(lied empty)" "" "stacks without contexts in a cycle: no frames, and an end"
-for how in top negative wild kernel cv statement name negative_name package; do
+is "$(lied behind)" "$all" "the same of 5.34"
+for how in top negative wild kernel cv statement name negative_name package many; do
 	is "$(lied $how)" "" "a pointer or number that leads nowhere ($how): no frame is shown"
 done
-ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_memory)" -ge 9
+ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_memory)" -ge 10
 is "$(lied thread)" "" "an interpreter whose stack is not one: no frame is shown"
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.no_thread)" -ge 1
 is "$(lied huge)" "Forged::sub0:10 ?: Forged::sub2:12 {main}:13" "a name of 2 GB is not readable"

@@ -5,20 +5,24 @@ functions that differ in nothing else were seen."""
 import json, re, sys
 
 
-def perl(f):
+def perl(f, stack):
     if f["function"].startswith("P_"):
         m = re.fullmatch(r"P_(\d+)::f_(\d+)", f["function"])
         n = int(m.group(1)) if m else -1
         return n, m and m.group(2) == m.group(1) and f["file"] == "file%d" % n and f["line"] == 2 + n % 61
+    if f["function"].startswith("C_"):
+        m = re.fullmatch(r"C_(\d+)::c_(\d+)", f["function"])
+        called = "P_%s::f_%s" % m.groups() if m else ""
+        return f["function"], called in (x.get("function") for x in stack)
 
 
-def php(f):
-    if f["function"] == "{closure}":
+def php(f, stack):
+    if f["function"].startswith("{closure"):
         m = re.search(r"/(\d+)\.php$", f["file"])
         return f["file"], m and f["line"] == 3 + int(m.group(1)) % 61
 
 
-def python(f):
+def python(f, stack):
     m = re.fullmatch(r"([fg])_(\d+)", f["function"])
     if m and m.group(1) == "g":
         return "g" + m.group(2), f["file"] == "<%s>" % m.group(2)
@@ -38,7 +42,7 @@ for line in open(sys.argv[2], encoding="utf-8"):
         if f["function"] is None:
             unnamed += w["count"]
             continue
-        verdict = judge(f)
+        verdict = judge(f, w["user_stack"])
         if verdict is None:
             continue
         name, good = verdict

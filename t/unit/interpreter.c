@@ -106,6 +106,24 @@ static void test_other(struct tap *t, const char *path, uint32_t kind, const cha
 		"%s: %s and %s are where readelf sees them", path, eval, state);
 }
 
+/* In a program, the upper half of state_bytes leads to the first interpreter. */
+static void test_perl(struct tap *t, const char *path)
+{
+	static const char library[] = "/usr/lib/x86_64-linux-gnu/libperl.so.5.36";
+	struct unwindtab_interpreter i = find(path);
+	uint64_t first = i.state + (uint64_t)(int64_t)(int32_t)(i.state_bytes >> 32);
+
+	tap_ok(t, i.state_bytes >> 32 && first == symbol(path, "PL_curinterp", NULL),
+		"%s: PL_curinterp is where readelf sees it", path);
+	if (access(library, R_OK) != 0) {
+		tap_skip(t, library, "it is not there");
+		return;
+	}
+	i = find(library);
+	tap_ok(t, i.kind == RUNTIME_PERL && i.state_bytes && !(i.state_bytes >> 32),
+		"%s: a library says nothing about its users' interpreters", library);
+}
+
 static void test_damage(struct tap *t, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -262,6 +280,7 @@ int main(void)
 	test_other(&t, "/usr/bin/perl", RUNTIME_PERL,
 		"/usr/bin/perl -e '$] =~ /(.)\\.(...)(...)/; printf \"%x%02x%02x00\", $1, $2, $3'",
 		"PL_thr_key", "Perl_runops_standard");
+	test_perl(&t, "/usr/bin/perl");
 	tap_ok(&t, find("/proc/self/exe").kind == RUNTIME_NONE, "a program with other symbols is none");
 	if (!realpath("/usr/bin/python3", python))
 		python[0] = 0;

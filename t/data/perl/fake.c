@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A program that says it is Perl 5.36 and forges its contexts as argv[1] says.
+ * A program that says it is Perl 5.36, or 5.34, and forges its contexts as argv[1] says.
  * It waits in Perl_runops_standard(), and ends when its standard input does.
  * Layouts: lib/record/perl.c.
  */
@@ -18,8 +18,10 @@ const char PL_revision = 5, PL_version = VERSION, PL_subversion = 99;
 const char PL_bincompat_options[] = OPTIONS;
 pthread_key_t PL_thr_key;
 
+#define BEHIND (VERSION < 35) /* the name of a package is behind the array of its hash */
+
 static char interpreter[4096], stack[64], contexts[4 * 104], statements[5][64], body[104], package[24],
-	package_body[64], cv[4][24], cv_body[4][104], names[4][64];
+	package_body[64], package_array[128], cv[4][24], cv_body[4][104], names[4][64];
 
 static void *name(char *to, const char *text)
 {
@@ -57,7 +59,13 @@ int main(int argc, char **argv)
 	INT(stack, 44) = 1;
 	WORD(package, 0) = AT(package_body);
 	INT(package, 12) = 12 | 1 << 25;
-	WORD(package_body, 32) = AT(name(package_name, "Forged"));
+	if (BEHIND) {
+		WORD(package, 16) = AT(package_array);
+		WORD(package_body, 24) = 7;
+		WORD(package_array, 64) = AT(name(package_name, "Forged"));
+	} else {
+		WORD(package_body, 32) = AT(name(package_name, "Forged"));
+	}
 	for (int i = 0; i < 4; i++) {
 		char text[16];
 
@@ -104,6 +112,8 @@ int main(int argc, char **argv)
 		INT(names[1], 4) = UINT32_MAX;
 	else if (strcmp(how, "package") == 0)
 		INT(package, 12) = 12;
+	else if (strcmp(how, "many") == 0) /* entries of a hash */
+		WORD(package_body, 24) = UINT64_C(1) << 60;
 	else if (strcmp(how, "calls") == 0)
 		for (int i = 0; i < 3; i++)
 			WORD(contexts + i * 104, 48) = 0;

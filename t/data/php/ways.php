@@ -2,7 +2,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  * Processes that block in many ways, again and again. Each writes what PHP itself says about its frames to
  * the file $argv[1]/NAME before it blocks: its PID, then "FUNCTION<tab>FILE<tab>LINE" for each frame, the
- * innermost first. The program ends when its standard input does. */
+ * innermost first. The number of ways, which depends on the version, is in $argv[1].ways. The program ends
+ * when its standard input does. */
 namespace Ways\Of;
 
 [$pipe, $poke] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
@@ -54,13 +55,16 @@ class Destroyed
 class Walk implements \Iterator, \ArrayAccess, \Countable
 {
 	private $n = 0;
-	function current(): mixed { usleep(100000 + (int)say('usleep')); return 1; }
-	function key(): mixed { return $this->n; }
+	#[\ReturnTypeWillChange]
+	function current() { usleep(100000 + (int)say('usleep')); return 1; }
+	#[\ReturnTypeWillChange]
+	function key() { return $this->n; }
 	function next(): void { $this->n++; }
 	function rewind(): void { $this->n = 0; }
 	function valid(): bool { return $this->n < 2; }
 	function offsetExists($i): bool { return true; }
-	function offsetGet($i): mixed { usleep(100000 + (int)say('usleep')); return 1; }
+	#[\ReturnTypeWillChange]
+	function offsetGet($i) { usleep(100000 + (int)say('usleep')); return 1; }
 	function offsetSet($i, $v): void { }
 	function offsetUnset($i): void { }
 	function count(): int { usleep(100000 + (int)say('usleep')); return 1; }
@@ -115,7 +119,7 @@ $ways = [
 	'wait' => function () {
 		if (!($pid = pcntl_fork())) {
 			usleep(100000);
-			posix_kill(getmypid(), SIGKILL);
+			pcntl_exec('/bin/true');
 		}
 		pcntl_waitpid($pid + (int)say('pcntl_waitpid'), $status);
 	},
@@ -142,17 +146,20 @@ $ways = [
 	'regex' => fn() => preg_replace_callback('/b/', function ($m) { Base::pause(); return ''; }, 'abc'),
 	'trait' => fn() => (new WithTrait)->waitInTrait(),
 	'anonymous' => fn() => (new class { function inside() { usleep(100000 + (int)say('usleep')); } })->inside(),
-	'callable' => fn() => (new Derived)->run(...)(),
 	'buffer' => function () {
 		ob_start(function ($s) { Base::pause(); return ''; });
 		echo 'x';
 		ob_end_flush();
 	},
-	'autoload' => fn() => class_exists('Missing' . mt_rand()),
+	'autoload' => fn() => array_map('class_exists', ['Missing' . mt_rand()]),
 	'error' => function () { $x = [] . ''; },
-	'fiber' => function () { (new \Fiber(function () { Base::pause(); }))->start(); },
 	'reflection' => fn() => (new \ReflectionMethod(Base::class, 'pause'))->invoke(null),
 ];
+if (PHP_VERSION_ID >= 80100)
+	$ways += include __DIR__ . '/ways-8.1.php';
+if (PHP_VERSION_ID >= 80400)
+	$ways['frameless'] = fn() => class_exists('Missing' . mt_rand());
+file_put_contents("$out.ways", count($ways));
 spl_autoload_register(function ($c) { Base::pause(); });
 set_error_handler(function ($no, $text) { Base::pause(); return true; });
 
@@ -171,5 +178,4 @@ while (!feof(STDIN)) {
 	fwrite($poke, "\n\n\n\n");
 	usleep(20000);
 }
-foreach ($children as $pid)
-	posix_kill($pid, SIGKILL);
+pcntl_exec('/bin/sh', ['-c', 'kill -9 ' . implode(' ', $children)]);
