@@ -24,43 +24,49 @@ struct {
 	__type(value, struct offcpu_ev_code);
 } iter_code_scratch SEC(".maps");
 
-/* List native frame I if it is of the evaluation function. 1 behind the last one. */
-static long script_call(__u32 i, bool *is_remote)
-{
-	struct scratch *s = scratch_of(*is_remote);
-	const struct runtime_file *f;
-	struct script_walk *k;
-	__u64 pc;
-	__u32 n;
+#define CALLS_STEP 8 /* native frames at once */
 
-	if (!s || i >= s->walk.len)
-		return 1;
-	f = runtime_of(&s->walk);
-	if (!f)
-		return 1;
+/* List those of the native frames from AT on that are of the evaluation function. False behind the last one.
+ */
+__noinline int script_some_calls(__u32 remote, __u32 at)
+{
+	struct scratch *s = scratch_of(remote);
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct script_walk *k;
+	const __u64 *frames;
+	__u32 n, len;
+
+	if (!INTERPRETERS || !f || at > OFFCPU_DEPTH_MAX - CALLS_STEP)
+		return false;
 	k = &s->script;
-	barrier_var(i);
-	pc = s->ev.frames[i & (OFFCPU_DEPTH_MAX - 1)];
-	if (!i || (pc & OFFCPU_EXACT))
-		pc = (pc & ~OFFCPU_EXACT) + 1;
-	if (in_eval(f, s->walk.runtime_bias, pc - 1)) {
-		n = k->n_calls;
-		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = i;
-		k->n_calls = n + 1;
+	len = s->walk.len;
+	n = k->n_calls;
+	barrier_var(at);
+	frames = s->ev.frames + at;
+	for (__u32 i = 0; i < CALLS_STEP && at + i < len; i++) {
+		__u64 pc = frames[i];
+
+		/* the innermost frame is where it stands, the others are behind a call */
+		if (!(at + i) || (pc & OFFCPU_EXACT))
+			pc = (pc & ~OFFCPU_EXACT) + 1;
+		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = at + i;
+		n += in_eval(f, s->walk.runtime_bias, pc - 1);
 	}
-	return 0;
+	k->n_calls = n;
+	return at + CALLS_STEP < len;
 }
 
 /* List the native frames of the evaluation function. */
 __noinline int script_calls(__u32 remote)
 {
 	struct scratch *s = scratch_of(remote);
-	bool is_remote = remote;
 
 	if (!INTERPRETERS || !s)
 		return 0;
 	s->script.n_calls = 0;
-	bpf_loop(OFFCPU_DEPTH_MAX, script_call, &is_remote, 0);
+	for (__u32 at = 0; at < OFFCPU_DEPTH_MAX; at += CALLS_STEP)
+		if (!script_some_calls(remote, at))
+			break;
 	return s->script.n_calls;
 }
 
@@ -249,8 +255,13 @@ static __always_inline bool send_names(
 __noinline int script_step(void)
 {
 	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
 
-	return INTERPRETERS && s && script_next(NULL, s);
+	if (!INTERPRETERS || !f)
+		return false;
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
+		return python_own_steps(s, f);
+	return script_next(NULL, s);
 }
 
 /* `unsent` becomes 1 if that failed. False behind the last frame. */
@@ -309,6 +320,8 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->main_thread = key->tgid == key->tid;
 	k->pending = 0;
 	k->package = 0;
+	k->counter = 0;
+	k->code = ~0ULL; /* none */
 	k->reason = k->beyond = 0;
 }
 

@@ -19,6 +19,12 @@
 bool python_layout(struct runtime_file *ret, uint64_t state_bytes);
 
 /*
+ * Set where F, which has its offsets, counts code objects, if that is known: by
+ * COUNTER, the address of a variable (0 = not found), or by the size of its _PyRuntime.
+ */
+void python_counter(struct runtime_file *f, uint64_t counter, uint64_t state_bytes);
+
+/*
  * The line of code unit POSITION, by the N bytes at LINES of a line table of
  * VERSION, which are untrusted. CUT: the table has more. 0 = it has no line, or
  * the rest would be needed.

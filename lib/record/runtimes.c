@@ -146,6 +146,8 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 	f->refused = !known[i->kind].layout(ret, i->state_bytes);
 	if (f->refused)
 		ret->kind = RUNTIME_NONE;
+	else if (f->kind == RUNTIME_PYTHON)
+		python_counter(ret, i->counter, i->state_bytes);
 	return r->n_files++;
 }
 

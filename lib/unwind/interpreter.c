@@ -101,9 +101,21 @@ static bool dynsyms_find(const struct dynsyms *d, const char *name, struct elfco
 	return false;
 }
 
-/* The part of FUNCTION that the compiler put elsewhere, if .symtab names it: a call from there returns there.
+/* What proves a runtime: the variable that leads to everything, and the function that executes script code.
  */
-static void find_cold(const struct elffile *f, const char *name, uint64_t cold[2])
+struct proof {
+	uint32_t kind;
+	const char *state, *eval;
+	const char *cold; /* the part of the function that the compiler put elsewhere: a call from there
+			     returns there */
+	const char *counter; /* NULL = there is none */
+	/* 0 = not found; may set state_bytes, which differs between builds */
+	uint32_t (*version)(
+		const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret);
+};
+
+/* What only .symtab names, if it is there. */
+static void find_static(const struct elffile *f, const struct proof *p, struct unwindtab_interpreter *ret)
 {
 	struct elfcode code = { 0 };
 	_cleanup_free_ uint8_t *syms = NULL, *strings = NULL;
@@ -114,12 +126,16 @@ static void find_cold(const struct elffile *f, const char *name, uint64_t cold[2
 		elffile_read(f, code.tables[0].strings, &strings, &strings_len, NULL) == 0)
 		for (size_t at = 0; at + sizeof(Elf64_Sym) <= len; at += sizeof(Elf64_Sym)) {
 			struct elfcode_symbol y = elfcode_symbol(true, syms + at);
+			const char *name = (char *)strings + y.name;
 
-			if (y.type != STT_FUNC || !y.size || y.name >= strings_len ||
-				strcmp((char *)strings + y.name, name) != 0)
+			if (!y.size || y.name >= strings_len)
 				continue;
-			cold[0] = y.value;
-			cold[1] = y.value + y.size;
+			if (y.type == STT_FUNC && strcmp(name, p->cold) == 0) {
+				ret->cold[0] = y.value;
+				ret->cold[1] = y.value + y.size;
+			} else if (y.type == STT_OBJECT && p->counter && strcmp(name, p->counter) == 0) {
+				ret->counter = y.size == 4 ? y.value : 0;
+			}
 		}
 	elfcode_spans_free(&code.spans);
 }
@@ -251,19 +267,12 @@ static uint32_t perl_version(
 	return version << 8;
 }
 
-/* What proves a runtime: the variable that leads to everything, and the function that executes script code.
- */
-static const struct proof {
-	uint32_t kind;
-	const char *state, *eval, *cold;
-	/* 0 = not found; may set state_bytes, which differs between builds */
-	uint32_t (*version)(
-		const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret);
-} proofs[] = {
+static const struct proof proofs[] = {
 	{ RUNTIME_PYTHON, "_PyRuntime", "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold",
-		python_version },
-	{ RUNTIME_PHP, "executor_globals", "execute_ex", "execute_ex.cold", php_version },
-	{ RUNTIME_PERL, "PL_thr_key", "Perl_runops_standard", "Perl_runops_standard.cold", perl_version },
+		"_Py_next_func_version", python_version },
+	{ RUNTIME_PHP, "executor_globals", "execute_ex", "execute_ex.cold", NULL, php_version },
+	{ RUNTIME_PERL, "PL_thr_key", "Perl_runops_standard", "Perl_runops_standard.cold", NULL,
+		perl_version },
 };
 
 static bool find(const struct elffile *f, const struct dynsyms *d, const struct proof *p,
@@ -280,7 +289,7 @@ static bool find(const struct elffile *f, const struct dynsyms *d, const struct 
 	ret->version = p->version(f, d, ret);
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
-	find_cold(f, p->cold, ret->cold);
+	find_static(f, p, ret);
 	return true;
 }
 

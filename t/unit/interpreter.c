@@ -239,7 +239,7 @@ static void test_java_damage(struct tap *t, const char *path)
 
 int main(void)
 {
-	const char *more = getenv("PYTHONS");
+	const char *more = getenv("RUNTIME");
 	char *list = strdup(more ? more : "/usr/bin/python3"), *save = NULL, python[PATH_MAX];
 	struct tap t = { 0 };
 

@@ -3,7 +3,7 @@
 about their frames to the file argv[1]: a line "TID NAME" and one "FUNCTION FILE LINE" for each frame,
 innermost first. Each line on standard input then wakes every thread, which blocks again at the same
 place; it is answered with a line. The program ends when standard input does."""
-import asyncio, functools, os, queue, re, select, signal, socket, subprocess, sys, threading, time
+import asyncio, functools, itertools, os, queue, re, select, signal, socket, subprocess, sys, threading, time
 
 sys.setrecursionlimit(3000)
 pokes = []
@@ -194,6 +194,18 @@ def constructor():
         Made(p)
 
 
+class Plain:
+    def __init__(self, p):
+        if p:
+            p.wait()
+
+
+def specialised():
+    """A call that CPython has replaced with a faster one by then."""
+    for p in itertools.chain([None] * 1000, itertools.repeat(Pipe())):
+        Plain(p)
+
+
 def executed():
     names = {"p": Pipe()}
     exec(compile("def größe():\n\n  while True:\n    p.wait()\n\ngröße()", "a dir/größe: 1.py", "exec"), names)
@@ -211,7 +223,7 @@ def too_many_lines():
 
 
 ways = [lock, from_queue, sleep, receive, selecting, child, fifo, event, generator, generator_of_generator, sort,
-        substitute, reduce, finalizer, decorator, recursion, loop, constructor, executed, many_lines, too_many_lines]
+        substitute, reduce, finalizer, decorator, recursion, loop, constructor, specialised, executed, many_lines, too_many_lines]
 threading.stack_size(64 << 20)
 threads = [threading.Thread(target=w, name=w.__name__, daemon=True) for w in ways]
 for t in threads:
