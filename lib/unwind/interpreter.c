@@ -3,7 +3,9 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "elf/symbols.h"
+#include "unwind/fde.h"
 #include "unwind/hotspot.h"
+#include "unwind/x86.h"
 #include "runtime_abi.h"
 
 #include <ctype.h>
@@ -12,7 +14,8 @@
 
 #define CHAIN_MAX 4096 /* entries of one hash bucket */
 #define OPTIONS_MAX 4096 /* of Perl's build */
-#define TEXT_MAX (UINT64_C(64) << 20) /* of .rodata, when it is searched for a version */
+#define TEXT_MAX (UINT64_C(64) << 20) /* of .rodata, when it is searched for a version; of a function */
+#define TARGETS_MAX 1024 /* of jumps that leave a function */
 
 /*
  * The dynamic symbols by DT_GNU_HASH: a Bloom filter, buckets and chains of
@@ -267,6 +270,69 @@ static uint32_t perl_version(
 	return version << 8;
 }
 
+/* The target of a direct jump at PC, conditional or not; 0 = it is none. */
+static uint64_t jump_target(const struct unwindx86_insn *i, uint64_t pc)
+{
+	const bool is_jump = i->op == 0xe9 || i->op == 0xeb || (i->op >= 0x70 && i->op <= 0x7f) ||
+			     (i->op >= 0x180 && i->op <= 0x18f);
+
+	return is_jump ? pc + i->len + (uint64_t)(int64_t)i->imm : 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The ascending addresses outside of the function that its code jumps to. Returns how many. */
+static size_t outer_targets(const struct elffile *f, const uint64_t eval[2], uint64_t *ret, size_t max)
+{
+	_cleanup_free_ uint8_t *code = NULL;
+	struct unwindx86_insn i;
+	size_t len = 0, n = 0;
+
+	if (eval[1] - eval[0] > TEXT_MAX ||
+		elffile_read_vaddr(f, eval[0], eval[1] - eval[0], &code, &len, NULL) != 0)
+		return 0;
+	for (size_t at = 0; at < len && n < max && unwindx86_decode(code + at, len - at, &i); at += i.len) {
+		uint64_t target = jump_target(&i, eval[0] + at);
+
+		if (target && (target < eval[0] || target >= eval[1]))
+			ret[n++] = target;
+	}
+	qsort(ret, n, sizeof(*ret), by_address);
+	return n;
+}
+
+/*
+ * Without .symtab: code that the function jumps into the middle of, by the call frame
+ * information. What begins where a jump leads may be another function, what is
+ * entered elsewhere cannot be one.
+ */
+static void find_part(const struct elffile *f, struct unwindtab_interpreter *ret)
+{
+	uint64_t targets[TARGETS_MAX];
+	struct fde_range ranges[TARGETS_MAX];
+	size_t n = outer_targets(f, ret->eval, targets, TARGETS_MAX);
+	const struct fde_range *part = NULL;
+
+	if (fde_ranges(f, NULL, targets, n, TEXT_MAX, ranges, NULL) != 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (ranges[i].start == targets[i] || !ranges[i].end)
+			continue;
+		if (part && part->start != ranges[i].start)
+			return;
+		part = &ranges[i];
+	}
+	if (part) {
+		ret->cold[0] = part->start;
+		ret->cold[1] = part->end;
+	}
+}
+
 static const struct proof proofs[] = {
 	{ RUNTIME_PYTHON, "_PyRuntime", "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold",
 		"_Py_next_func_version", python_version },
@@ -290,6 +356,8 @@ static bool find(const struct elffile *f, const struct dynsyms *d, const struct 
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
 	find_static(f, p, ret);
+	if (!ret->cold[1])
+		find_part(f, ret);
 	return true;
 }
 
