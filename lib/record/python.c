@@ -152,7 +152,7 @@ bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
 		struct runtime_file file = *at;
 
 		if (ret->version >> 16 != (3u << 8 | versions[i].minor) ||
-			(versions[i].state_bytes && versions[i].state_bytes != state_bytes))
+			(versions[i].state_bytes && versions[i].state_bytes != state_bytes) || !state_bytes)
 			continue;
 		file.kind = ret->kind;
 		file.version = ret->version;

@@ -13,7 +13,7 @@
 
 /*
  * Set the offsets of RET, which has the version and the addresses of its file,
- * whose _PyRuntime has STATE_BYTES. False if the version is not known, or if it
+ * whose _PyRuntime has STATE_BYTES (0: its members are others). False if the version is not known, or if it
  * cannot be the one that the file states.
  */
 bool python_layout(struct runtime_file *ret, uint64_t state_bytes);

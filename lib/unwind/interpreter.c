@@ -228,14 +228,33 @@ static uint32_t searched_version(const struct elffile *f, bool (*is_version)(con
 	return found;
 }
 
+/*
+ * From 3.13 on, _PyRuntime begins with a description for debuggers (struct
+ * _Py_DebugOffsets): its mark, the version, and 1 if threads run without a common lock. Then
+ * objects have other members.
+ */
+static bool is_stock(const struct elffile *f, uint64_t state, uint32_t version)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t len;
+
+	return elffile_read_vaddr(f, state, 24, &bytes, &len, NULL) == 0 && len == 24 &&
+	       memcmp(bytes, "xdebugpy", 8) == 0 && elfcode_le32(bytes + 8) == version &&
+	       elfcode_le32(bytes + 16) == 0;
+}
+
+/* Sets state_bytes to 0 if the build is not one whose members are known. */
 static uint32_t python_version(
 	const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
 {
-	struct elfcode_symbol version;
+	struct elfcode_symbol y;
+	uint32_t version;
 
-	(void)ret;
-	return dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version)
-						       : searched_version(f, python_string);
+	version = dynsyms_find(d, "Py_Version", &y) ? stated_version(f, &y)
+						    : searched_version(f, python_string);
+	if (version >= 0x030d0000 && !is_stock(f, ret->state, version))
+		ret->state_bytes = 0;
+	return version;
 }
 
 static uint32_t php_version(

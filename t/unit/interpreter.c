@@ -237,6 +237,16 @@ static void test_java_damage(struct tap *t, const char *path)
 		close(fd);
 }
 
+/* Compile a program with what proves CPython, with OPTIONS. False if that failed. */
+static bool compile(const char *program, const char *options)
+{
+	char command[PATH_MAX];
+
+	snprintf(command, sizeof(command), "cc -O2 -rdynamic %s -o %s t/data/python/split.c && echo 1",
+		options, program);
+	return run(command, NULL) == 1;
+}
+
 /* The part of the evaluation function that the compiler moved elsewhere, with and without .symtab. */
 static void test_split(struct tap *t)
 {
@@ -247,10 +257,13 @@ static void test_split(struct tap *t)
 	if (!mkdtemp(folder))
 		abort();
 	snprintf(program, sizeof(program), "%s/split", folder);
+	tap_ok(t,
+		compile(program, "-DVERSION=0x030e0af0 -DFREE_THREADED=1") && !find(program).state_bytes &&
+			compile(program, "-DVERSION=0x030e0af0 -DFREE_THREADED=0") &&
+			find(program).state_bytes,
+		"a build without the interpreter's lock is known by what 3.13 and later publish");
 	snprintf(command, sizeof(command),
-		"cc -O2 -rdynamic -o %s t/data/python/split.c && "
-		"nm -S %s | awk '$4 == \"_PyEval_EvalFrameDefault.cold\" { print $1, \"0x\" $2 }'",
-		program, program);
+		"nm -S %s | awk '$4 == \"_PyEval_EvalFrameDefault.cold\" { print $1, \"0x\" $2 }'", program);
 	start = run(command, &size);
 	i = find(program);
 	tap_ok(t, start && size && i.cold[0] == start && i.cold[1] == start + size,

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A program that has what proves CPython. The compiler moves what it takes for unlikely out of the evaluation
  * function. */
-const unsigned long Py_Version = 0x030b02f0;
-char _PyRuntime[999];
+const unsigned long Py_Version = VERSION;
+struct {
+	char mark[8];
+	unsigned long version, free_threaded;
+	char rest[64];
+} _PyRuntime = { "xdebugpy", VERSION, FREE_THREADED, { 0 } };
 __attribute__((cold, noinline)) void bad(int n)
 {
-	_PyRuntime[n & 7]++;
+	_PyRuntime.rest[n & 7]++;
 }
 int _PyEval_EvalFrameDefault(int n, char *p)
 {
