@@ -52,6 +52,9 @@ like "$(grep -A1 'py::größe' "$TMP/lines")" '^  a\\x20dir/größe:\\x201\.py:4
 between='_PyEval_EvalFrameDefault;.*builtin_sorted'
 [ -z "${RUNTIME:-}" ] || between='(_PyEval_EvalFrameDefault|\[python3[^;]*)' # others may be stripped
 like "$(grep 'py::sort:' "$TMP/folded")" ";py::sort:[^;]*ways\.py;$between.*;py::(sort\.<locals>\.)?key:[^;]*;(.*;)?py::(Pipe\.)?wait:" "fold: Python and native frames alternate in the order of the calls"
+like "$(grep 'py::.*outer:' "$TMP/folded")" ';py::(Handle\.)?_run:.*outer:[^;]*;(.*;)?py::[^;]*middle:[^;]*;(.*;)?py::[^;]*inner:[^;]*;(.*;)?py::(Pipe\.)?wait:' \
+	"asyncio: the coroutines that a task awaits are on the stack of the thread that runs it, as CPython's own call graph has them"
+is "$(grep 'py::.*outer:' "$TMP/folded" | grep -c 'py::[^;]*begin:')" 0 "a task that awaits this one is suspended, and is not on it"
 like "$("$BIN/capinfo" "$TMP/ways.cap")" '^scripts     python: [1-9][0-9]* frames in [1-9][0-9]* waits, 0 of them not readable$' "capinfo counts script frames by runtime"
 like "$("$BIN/capinfo" "$TMP/ways.cap")" 'runtimes=python 3' "capinfo says which runtimes were recognised"
 

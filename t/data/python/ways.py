@@ -174,6 +174,29 @@ def loop():
     asyncio.run(begin())
 
 
+def coroutine():
+    p = Pipe()
+
+    async def inner():
+        if hasattr(asyncio, "capture_call_graph"):  # what 3.14 itself says of who awaits whom in this task
+            chain = [e.frame.f_code.co_name for e in asyncio.capture_call_graph().call_stack]
+            if chain != ["inner", "middle", "outer"]:
+                raise SystemExit(chain)
+        while True:
+            p.wait()
+
+    async def middle():
+        await inner()
+
+    async def outer():
+        await middle()
+
+    async def begin():
+        await asyncio.create_task(outer())  # another task, which is suspended
+
+    asyncio.run(begin())
+
+
 class Meta(type):
     def __call__(cls, *args):
         return super().__call__(*args)
@@ -223,7 +246,7 @@ def too_many_lines():
 
 
 ways = [lock, from_queue, sleep, receive, selecting, child, fifo, event, generator, generator_of_generator, sort,
-        substitute, reduce, finalizer, decorator, recursion, loop, constructor, specialised, executed, many_lines, too_many_lines]
+        substitute, reduce, finalizer, decorator, recursion, loop, coroutine, constructor, specialised, executed, many_lines, too_many_lines]
 threading.stack_size(64 << 20)
 threads = [threading.Thread(target=w, name=w.__name__, daemon=True) for w in ways]
 for t in threads:
