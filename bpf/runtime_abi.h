@@ -141,7 +141,10 @@ enum script_string {
 	SCRIPT_UTF8 = 5
 };
 
-/* The names of a code object, read while a frame held a reference to it. */
+/*
+ * The names of a code object, read while a frame held a reference to it. In the ring
+ * buffer each of the three texts follows the one before without a gap.
+ */
 struct offcpu_ev_code {
 	__u32 type; /* OFFCPU_EV_CODE */
 	__u16 runtime; /* number of the interpreter's file */

@@ -204,6 +204,27 @@ __noinline int own_names_of(__u64 hint)
 	return 0;
 }
 
+/*
+ * Close the gaps behind names: the buffer holds ten times as many events. Each part moves
+ * towards the beginning, and the kernel copies forward. Returns the bytes of the event.
+ */
+static __always_inline __u64 pack(struct offcpu_ev_code *ev)
+{
+	__u64 at = __builtin_offsetof(struct offcpu_ev_code, name), file, lines;
+	__u8 *to = (void *)ev;
+
+	at += ev->name_bytes & (SCRIPT_NAME_BYTES - 1);
+	file = ev->file_bytes & (SCRIPT_FILE_BYTES - 1);
+	bpf_probe_read_kernel(to + at, file, ev->file);
+	at += file;
+	lines = ev->lines_bytes;
+	barrier_var(lines);
+	if (lines > SCRIPT_LINES_BYTES)
+		lines = SCRIPT_LINES_BYTES;
+	bpf_probe_read_kernel(to + at, lines, ev->lines);
+	return at + lines;
+}
+
 /* Send the names of script frame I, unless they were sent. False if that failed. */
 static __always_inline bool send_names(
 	struct task_struct *task, struct scratch *s, struct offcpu_ev_code *ev, __u32 i)
@@ -240,12 +261,9 @@ static __always_inline bool send_names(
 	 */
 	if (task && !is_of(task, k, f, ev, hint))
 		return false;
-	bytes = ev->lines_bytes;
+	bytes = pack(ev);
 	barrier_var(bytes); /* as in put() */
-	if (bytes > SCRIPT_LINES_BYTES)
-		return false;
-	if (bpf_ringbuf_output(
-		    &ring, ev, __builtin_offsetof(struct offcpu_ev_code, lines) + bytes, BPF_RB_NO_WAKEUP))
+	if (bytes > sizeof(*ev) || bpf_ringbuf_output(&ring, ev, bytes, BPF_RB_NO_WAKEUP))
 		return false;
 	bpf_map_update_elem(&named, &id, &one, BPF_ANY);
 	return true;
