@@ -259,24 +259,27 @@ __noinline int python_own_code(__u64 code)
 	struct script_walk *k;
 	__u32 zero = 0;
 
-	all = bpf_map_lookup_elem(&python_known, &zero);
-	if (!WATCHED(RUNTIME_PYTHON) || !f || !all)
+	if (!WATCHED(RUNTIME_PYTHON) || !f)
 		return false;
 	k = &s->script;
-	known = python_known_at(all, k, code);
-	if (k->counter && known->code == code && known->seed == k->seed && known->counter == k->counter) {
-		k->code = code;
-		k->check = known->check;
-		k->begun = known->begun;
-		return true;
-	}
-	if (!python_code(NULL, k, f, code))
+	if (!k->counter)
+		return python_code(NULL, k, f, code);
+	all = bpf_map_lookup_elem(&python_known, &zero);
+	if (!all)
 		return false;
-	known->code = code;
-	known->seed = k->seed;
-	known->check = k->check;
-	known->counter = k->counter;
-	known->begun = k->begun;
+	known = python_known_at(all, k, code);
+	if (known->code != code || known->seed != k->seed || known->counter != k->counter) {
+		if (!python_code(NULL, k, f, code))
+			return false;
+		known->code = code;
+		known->seed = k->seed;
+		known->check = k->check;
+		known->counter = k->counter;
+		known->begun = k->begun;
+	}
+	k->code = code;
+	k->check = known->check;
+	k->begun = known->begun;
 	return true;
 }
 
