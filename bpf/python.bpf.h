@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The frames of CPython. Part of offcpu.bpf.c; the offsets come from
- * lib/runtime/python.c, which names their sources.
+ * lib/record/python.c, which names their sources.
  *
  * A blocked thread has released the interpreter's lock, so no "current thread"
  * leads to it. Its state is the value of a key of thread-specific data, which
@@ -17,27 +17,28 @@
 #ifndef STACKTOOLS_PYTHON_BPF_H
 #define STACKTOOLS_PYTHON_BPF_H
 
-/* The thread's state; 0: it has none, or the walk's reason says why it cannot be known. */
-static __always_inline __u64 python_thread(
+#define PYTHON_THREAD_BYTES 192 /* of a thread's state, in code_bytes */
+
+/* Read the thread's state. False: it has none, or the reason says why it cannot be known. */
+static __always_inline bool python_thread(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
 {
 	__u32 key[2] = { 0, 0 }; /* Py_tss_t: is initialized, pthread_key_t */
-	__u64 state, id = 0;
+	__u64 state;
 
-	if (script_read(task, key, sizeof(key), bias + f->state + f->state_key)) {
-		script_stop(k, SCRIPT_MEMORY);
-		return 0;
-	}
+	if (script_read(task, key, sizeof(key), bias + f->state + f->state_key))
+		return script_stop(k, SCRIPT_MEMORY);
 	if (!key[0])
-		return 0;
+		return false;
 	state = thread_value(task, k, key[1]);
 	if (!state)
-		return 0;
-	if (script_read(task, &id, 8, state + f->thread_id) || id != k->thread) {
-		script_stop(k, SCRIPT_THREAD);
-		return 0;
-	}
-	return state;
+		return false;
+	if (script_read(task, k->code_bytes, PYTHON_THREAD_BYTES, state) ||
+		CODE_WORD(k, f->thread_id) != k->thread)
+		return script_stop(k, SCRIPT_THREAD);
+	/* a process may end its interpreter and begin another one */
+	k->seed = mix(k->seed, k->key_serial);
+	return true;
 }
 
 /*
@@ -54,23 +55,74 @@ static __always_inline bool python_alone(struct task_struct *task, const struct 
 	       newest[0] && newest[0] == newest[1];
 }
 
+/*
+ * What is known of code objects, by address. CPython 3.12 and later count the
+ * code objects that are made. As long as that number is the same as before a code
+ * object was read, none can have taken its place: then nothing of it is read again.
+ * Where each interpreter counts its own, only for the main one, which no other one
+ * replaces: the seed differs when it is ended and begun again.
+ */
+#define PYTHON_KNOWN 512
+
+struct python_known {
+	__u64 code, seed, check;
+	__u32 counter, begun;
+};
+
+struct python_knowns {
+	struct python_known of[PYTHON_KNOWN];
+};
+
+/* Used by the switch program, which nothing interrupts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct python_knowns);
+} python_known SEC(".maps");
+
+static __always_inline struct python_known *python_known_at(
+	struct python_knowns *all, const struct script_walk *k, __u64 code)
+{
+	__u64 hash = (k->seed ^ code) * 0x9e3779b97f4a7c15;
+
+	return &all->of[hash >> 40 & (PYTHON_KNOWN - 1)];
+}
+
+static __always_inline void python_count(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 bias, __u64 interpreter)
+{
+	__u64 state = bias + f->state;
+
+	k->counter = 0;
+	if (task || !f->state_counter || (f->state_main && interpreter != state + f->state_main))
+		return;
+	if (script_read(NULL, &k->counter, 4, state + (__s64)f->state_counter))
+		k->counter = 0;
+}
+
 /* Find the innermost frame. False if there is none. */
 static __always_inline bool python_begin(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
 {
-	__u64 state = python_thread(task, k, f, bias), at;
-
-	if (!state)
+	if (!python_thread(task, k, f, bias))
 		return false;
-	at = state + f->thread_frame;
-	if ((f->flags & PYTHON_CFRAME)) {
-		if (script_read(task, &at, 8, at))
-			return script_stop(k, SCRIPT_MEMORY);
-		at += f->cframe_frame;
-	}
-	if (script_read(task, &k->frame, 8, at))
+	k->frame = CODE_WORD(k, f->thread_frame);
+	if ((f->flags & PYTHON_CFRAME) && script_read(task, &k->frame, 8, k->frame + f->cframe_frame))
 		return script_stop(k, SCRIPT_MEMORY);
+	python_count(task, k, f, bias, CODE_WORD(k, f->thread_interpreter));
 	return k->frame != 0;
+}
+
+/* Is the next frame among those that were read? */
+static __always_inline bool python_has_frame(struct script_walk *k, const struct runtime_file *f)
+{
+	__u64 at = k->frame - k->window_at;
+
+	if (at >= k->window_len || at + (f->frame_bytes & (RUNTIME_FRAME_BYTES - 1)) > k->window_len)
+		return false;
+	k->frame_at = at;
+	return true;
 }
 
 /*
@@ -81,20 +133,14 @@ static __always_inline bool python_begin(
 static __always_inline bool python_frame(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f)
 {
-	__u64 at = k->frame - k->window_at;
-	__u32 bytes = f->frame_bytes & (RUNTIME_FRAME_BYTES - 1), before, len;
+	__u32 before = k->frame & 4095, len;
 
-	if (at < k->window_len && at + bytes <= k->window_len) {
-		k->frame_at = at;
-		return true;
-	}
-	before = k->frame & 4095;
 	if (before > RUNTIME_WINDOW - RUNTIME_FRAME_BYTES)
 		before = RUNTIME_WINDOW - RUNTIME_FRAME_BYTES;
 	before &= ~7U;
 	if (f->flags & PYTHON_FRAME_OBJECT)
 		before = 0;
-	len = before + bytes;
+	len = before + (f->frame_bytes & (RUNTIME_FRAME_BYTES - 1));
 	barrier_var(len);
 	len &= RUNTIME_WINDOW - 1;
 	k->window_len = 0;
@@ -166,6 +212,7 @@ static __always_inline bool python_code(
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
 	k->code = code;
 	k->check = hash >> SCRIPT_POSITION_BITS;
+	k->begun = f->code_begun ? CODE_INT(k, f->code_begun) : 0;
 	return k->reason == SCRIPT_NONE;
 }
 
@@ -185,36 +232,100 @@ static __always_inline __u32 python_position(
 	return at < SCRIPT_POSITION_NONE ? at : SCRIPT_POSITION_NONE;
 }
 
+/* Is it a frame of CPython's own that makes an object with `__init__`? Its tracebacks do not show it either.
+ */
+static __always_inline bool python_is_hidden(
+	const struct script_walk *k, const struct runtime_file *f, __u32 position)
+{
+	return f->code_begun && !FRAME_BYTE(k, f->frame_owner) && position < k->begun;
+}
+
+/* For current: global functions, which the verifier checks once. */
+__noinline int python_own_frame(void)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+
+	return WATCHED(RUNTIME_PYTHON) && f && python_frame(NULL, &s->script, f);
+}
+
+/* The code object of the frame. It is read unless it is known. */
+__noinline int python_own_code(__u64 code)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct python_known *known;
+	struct python_knowns *all;
+	struct script_walk *k;
+	__u32 zero = 0;
+
+	if (!WATCHED(RUNTIME_PYTHON) || !f)
+		return false;
+	k = &s->script;
+	if (!k->counter)
+		return python_code(NULL, k, f, code);
+	all = bpf_map_lookup_elem(&python_known, &zero);
+	if (!all)
+		return false;
+	known = python_known_at(all, k, code);
+	if (known->code != code || known->seed != k->seed || known->counter != k->counter) {
+		if (!python_code(NULL, k, f, code))
+			return false;
+		known->code = code;
+		known->seed = k->seed;
+		known->check = k->check;
+		known->counter = k->counter;
+		known->begun = k->begun;
+	}
+	k->code = code;
+	k->check = known->check;
+	k->begun = known->begun;
+	return true;
+}
+
 /* Walk one frame. False if there are no more, or the reason is set. */
 static __always_inline bool python_step(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
 {
 	struct script_walk *k = &s->script;
-	__u32 n = s->ev.scripts, call = k->call, at;
+	__u32 call = k->call, at, position;
 	__u64 code, back;
 
-	if (!python_frame(task, k, f))
+	if (!python_has_frame(k, f) && !(task ? python_frame(task, k, f) : python_own_frame()))
 		return false;
 	back = FRAME_WORD(k, f->frame_back);
 	if (call >= k->n_calls) {
 		k->beyond = 1;
 		return false;
 	}
-	if ((f->flags & PYTHON_SHIM) && FRAME_BYTE(k, f->frame_owner) == PYTHON_OWNER_CSTACK) {
+	if ((f->flags & PYTHON_SHIM) && FRAME_BYTE(k, f->frame_owner) >= PYTHON_OWNER_CSTACK) {
 		k->call = call + 1;
 		k->frame = back;
 		return true;
 	}
-	code = FRAME_WORD(k, f->frame_code);
-	if ((!n || code != k->code) && !python_code(task, k, f, code))
+	code = FRAME_WORD(k, f->frame_code) & ~3ULL; /* 3.14 marks references that are not counted */
+	if (code != k->code && !(task ? python_code(task, k, f, code) : python_own_code(code)))
 		return false;
 	at = k->calls[call & (OFFCPU_DEPTH_MAX - 1)];
-	if (!script_add(s, code, at, python_position(k, f, code)))
+	position = python_position(k, f, code);
+	if (!python_is_hidden(k, f, position) && !script_add(s, code, at, position))
 		return false;
 	if ((f->flags & PYTHON_FRAME_OBJECT) ||
 		((f->flags & PYTHON_ENTRY_FLAG) && FRAME_BYTE(k, f->frame_owner)))
 		k->call = call + 1;
 	k->frame = back;
+	return true;
+}
+
+#define PYTHON_STEPS 8 /* frames at once */
+
+/* Walk the next frames of current. False if there are no more, or the reason is set. */
+static __always_inline bool python_own_steps(struct scratch *s, const struct runtime_file *f)
+{
+	for (int i = 0; i < PYTHON_STEPS; i++)
+		if (!s->script.frame || s->ev.scripts >= depth || s->ev.scripts >= OFFCPU_SCRIPTS_MAX ||
+			!python_step(NULL, s, f))
+			return false;
 	return true;
 }
 

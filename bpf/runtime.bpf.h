@@ -66,6 +66,7 @@ struct script_walk {
 	__u64 frame; /* the next script frame; 0 = there is none */
 	__u64 thread; /* the thread's fs base */
 	__u64 seed; /* hash of the process's identity */
+	__u64 key_serial; /* of thread_value() */
 	__u64 code, check; /* of the frame found last */
 	__u64 file, file_hash; /* the file's name that was hashed last */
 	__u64 file_len, piece_len; /* of hash_line() */
@@ -86,6 +87,9 @@ struct script_walk {
 	__u64 outer_stack; /* of this stack */
 	__u32 stack_type;
 	__u32 left; /* of its contexts */
+	__u32 counter; /* of CPython: code objects that were made; 0 = python_known cannot be used */
+	__u32 begun; /* of the code of `code`: the position of its first instruction that belongs to the
+			function */
 	__u32 what; /* PERL_IS_* */
 	__u64 cv; /* of Perl: what is executed; of PHP: the function that was read last */
 	struct perl_place place; /* that was looked up last */

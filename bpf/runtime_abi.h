@@ -24,14 +24,14 @@ enum runtime_kind {
 enum python_flags {
 	PYTHON_CFRAME = 1, /* thread state -> cframe -> frame; else thread state -> frame */
 	PYTHON_ENTRY_FLAG = 2, /* a byte of the frame says that it is the outermost one of a C call */
-	PYTHON_SHIM =
-		4, /* a frame with the owner PYTHON_OWNER_CSTACK follows the outermost one of a C call */
+	PYTHON_SHIM = 4, /* a frame whose owner is the C stack follows the outermost one of a C call */
 	PYTHON_FRAME_OBJECT = 8, /* each frame is a C call of its own; its position is an int */
 	PYTHON_POSITION_BYTES = 16, /* that int counts bytes, not code units of two bytes */
 	PYTHON_CODE_VERSION = 32, /* code objects have a version number, which is used only once */
 };
 
-#define PYTHON_OWNER_CSTACK 3
+#define PYTHON_OWNER_CSTACK                                                                                  \
+	3 /* and above: FRAME_OWNED_BY_CSTACK; 3.14 has FRAME_OWNED_BY_INTERPRETER before it */
 #define PYTHON_IDENTITY 6
 
 /* PHP without thread safety: the state is executor_globals. */
@@ -89,7 +89,12 @@ struct runtime_file {
 			__u16 identity[PYTHON_IDENTITY]; /* words that differ between code objects;
 							    the last repeats */
 			__u16 state_interpreters; /* the newest one, followed by the main one */
-			__u16 pad[2];
+			__u16 thread_interpreter;
+			__u16 code_begun; /* int: frames before this position are not shown by CPython; 0 =
+					     none */
+			__s32 state_counter; /* a number that counts code objects that are made; 0 = not known
+					      */
+			__u32 state_main; /* the only interpreter whose code objects it counts; 0 = of all */
 		};
 		struct php_layout php;
 		struct perl_layout perl;
@@ -97,7 +102,7 @@ struct runtime_file {
 };
 
 #define RUNTIME_FRAME_BYTES 128
-#define RUNTIME_WINDOW 1024 /* frames are next to each other: as many as this holds are read at once */
+#define RUNTIME_WINDOW 2048 /* frames are next to each other: as many as this holds are read at once */
 #define RUNTIME_CODE_BYTES 256
 
 /*
@@ -142,7 +147,10 @@ enum script_string {
 	SCRIPT_UTF8 = 5
 };
 
-/* The names of a code object, read while a frame held a reference to it. */
+/*
+ * The names of a code object, read while a frame held a reference to it. In the ring
+ * buffer each of the three texts follows the one before without a gap.
+ */
 struct offcpu_ev_code {
 	__u32 type; /* OFFCPU_EV_CODE */
 	__u16 runtime; /* number of the interpreter's file */
@@ -157,7 +165,7 @@ struct offcpu_ev_code {
 					 */
 };
 
-_Static_assert(sizeof(struct runtime_file) == 104, "runtime_file");
+_Static_assert(sizeof(struct runtime_file) == 112, "runtime_file");
 _Static_assert(__builtin_offsetof(struct offcpu_ev_code, name) == 40, "ev_code.name");
 
 #endif

@@ -39,10 +39,11 @@ static __always_inline bool in_eval(const struct runtime_file *f, __u64 bias, __
 /*
  * The thread's value of thread-specific data KEY, as glibc keeps it in the
  * thread's descriptor (nptl/descr.h). 0 if there is none, or it is not readable.
+ * Sets key_serial, which differs when the key was deleted and made again.
  */
 static __always_inline __u64 thread_value(struct task_struct *task, struct script_walk *k, __u32 key)
 {
-	__u64 at = k->thread + PTHREAD_KEYS, value = 0;
+	__u64 at = k->thread + PTHREAD_KEYS, value[2] = { 0, 0 };
 
 	if (key >= 1024)
 		return 0;
@@ -51,9 +52,10 @@ static __always_inline __u64 thread_value(struct task_struct *task, struct scrip
 			return 0;
 		key %= 32;
 	}
-	if (script_read(task, &value, 8, at + key * 16 + 8))
+	if (script_read(task, value, sizeof(value), at + key * 16))
 		script_stop(k, SCRIPT_THREAD);
-	return value;
+	k->key_serial = value[0];
+	return value[1];
 }
 
 static __always_inline __u64 mix(__u64 hash, __u64 word)

@@ -24,43 +24,49 @@ struct {
 	__type(value, struct offcpu_ev_code);
 } iter_code_scratch SEC(".maps");
 
-/* List native frame I if it is of the evaluation function. 1 behind the last one. */
-static long script_call(__u32 i, bool *is_remote)
-{
-	struct scratch *s = scratch_of(*is_remote);
-	const struct runtime_file *f;
-	struct script_walk *k;
-	__u64 pc;
-	__u32 n;
+#define CALLS_STEP 8 /* native frames at once */
 
-	if (!s || i >= s->walk.len)
-		return 1;
-	f = runtime_of(&s->walk);
-	if (!f)
-		return 1;
+/* List those of the native frames from AT on that are of the evaluation function. False behind the last one.
+ */
+__noinline int script_some_calls(__u32 remote, __u32 at)
+{
+	struct scratch *s = scratch_of(remote);
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct script_walk *k;
+	const __u64 *frames;
+	__u32 n, len;
+
+	if (!INTERPRETERS || !f || at > OFFCPU_DEPTH_MAX - CALLS_STEP)
+		return false;
 	k = &s->script;
-	barrier_var(i);
-	pc = s->ev.frames[i & (OFFCPU_DEPTH_MAX - 1)];
-	if (!i || (pc & OFFCPU_EXACT))
-		pc = (pc & ~OFFCPU_EXACT) + 1;
-	if (in_eval(f, s->walk.runtime_bias, pc - 1)) {
-		n = k->n_calls;
-		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = i;
-		k->n_calls = n + 1;
+	len = s->walk.len;
+	n = k->n_calls;
+	barrier_var(at);
+	frames = s->ev.frames + at;
+	for (__u32 i = 0; i < CALLS_STEP && at + i < len; i++) {
+		__u64 pc = frames[i];
+
+		/* the innermost frame is where it stands, the others are behind a call */
+		if (!(at + i) || (pc & OFFCPU_EXACT))
+			pc = (pc & ~OFFCPU_EXACT) + 1;
+		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = at + i;
+		n += in_eval(f, s->walk.runtime_bias, pc - 1);
 	}
-	return 0;
+	k->n_calls = n;
+	return at + CALLS_STEP < len;
 }
 
 /* List the native frames of the evaluation function. */
 __noinline int script_calls(__u32 remote)
 {
 	struct scratch *s = scratch_of(remote);
-	bool is_remote = remote;
 
 	if (!INTERPRETERS || !s)
 		return 0;
 	s->script.n_calls = 0;
-	bpf_loop(OFFCPU_DEPTH_MAX, script_call, &is_remote, 0);
+	for (__u32 at = 0; at < OFFCPU_DEPTH_MAX; at += CALLS_STEP)
+		if (!script_some_calls(remote, at))
+			break;
 	return s->script.n_calls;
 }
 
@@ -140,8 +146,8 @@ static __always_inline bool script_next(struct task_struct *task, struct scratch
 
 	if (!f || !s->script.frame || s->ev.scripts >= depth || s->ev.scripts >= OFFCPU_SCRIPTS_MAX)
 		return false;
-	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
-		return python_step(task, s, f);
+	if (WATCHED(RUNTIME_PYTHON) && task && f->kind == RUNTIME_PYTHON)
+		return python_step(task, s, f); /* of current: python_steps() */
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
 		return php_step(task, s, f);
 	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_step(task, s, f);
@@ -199,6 +205,27 @@ __noinline int own_names_of(__u64 hint)
 	return 0;
 }
 
+/*
+ * Close the gaps behind names: the buffer holds ten times as many events. Each part moves
+ * towards the beginning, and the kernel copies forward. Returns the bytes of the event.
+ */
+static __always_inline __u64 pack(struct offcpu_ev_code *ev)
+{
+	__u64 at = __builtin_offsetof(struct offcpu_ev_code, name), file, lines;
+	__u8 *to = (void *)ev;
+
+	at += ev->name_bytes & (SCRIPT_NAME_BYTES - 1);
+	file = ev->file_bytes & (SCRIPT_FILE_BYTES - 1);
+	bpf_probe_read_kernel(to + at, file, ev->file);
+	at += file;
+	lines = ev->lines_bytes;
+	barrier_var(lines);
+	if (lines > SCRIPT_LINES_BYTES)
+		lines = SCRIPT_LINES_BYTES;
+	bpf_probe_read_kernel(to + at, lines, ev->lines);
+	return at + lines;
+}
+
 /* Send the names of script frame I, unless they were sent. False if that failed. */
 static __always_inline bool send_names(
 	struct task_struct *task, struct scratch *s, struct offcpu_ev_code *ev, __u32 i)
@@ -235,12 +262,9 @@ static __always_inline bool send_names(
 	 */
 	if (task && !is_of(task, k, f, ev, hint))
 		return false;
-	bytes = ev->lines_bytes;
+	bytes = pack(ev);
 	barrier_var(bytes); /* as in put() */
-	if (bytes > SCRIPT_LINES_BYTES)
-		return false;
-	if (bpf_ringbuf_output(
-		    &ring, ev, __builtin_offsetof(struct offcpu_ev_code, lines) + bytes, BPF_RB_NO_WAKEUP))
+	if (bytes > sizeof(*ev) || bpf_ringbuf_output(&ring, ev, bytes, BPF_RB_NO_WAKEUP))
 		return false;
 	bpf_map_update_elem(&named, &id, &one, BPF_ANY);
 	return true;
@@ -252,6 +276,15 @@ __noinline int script_step(void)
 	struct scratch *s = my_scratch();
 
 	return INTERPRETERS && s && script_next(NULL, s);
+}
+
+/* A function of its own: with the others in one, the kernel's limit for the stack would be exceeded. */
+__noinline int python_steps(void)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+
+	return WATCHED(RUNTIME_PYTHON) && f && python_own_steps(s, f);
 }
 
 /* `unsent` becomes 1 if that failed. False behind the last frame. */
@@ -311,12 +344,19 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->pending = k->first = 0;
 	k->package = k->package_head = 0;
 	k->cv = 0;
+	k->counter = 0;
+	k->code = ~0ULL; /* none */
 	k->reason = k->beyond = 0;
 }
 
 static long own_script_step(__u32 i, void *unused)
 {
 	return !script_step();
+}
+
+static long own_python_steps(__u32 i, void *unused)
+{
+	return !python_steps();
 }
 
 static long own_script_name(__u32 i, void *unused)
@@ -328,11 +368,17 @@ static long own_script_name(__u32 i, void *unused)
 __noinline int find_own_scripts(void)
 {
 	struct scratch *s = my_scratch();
+	const struct runtime_file *f;
 
 	if (!INTERPRETERS || !s || !script_calls(false))
 		return 0;
-	if (script_begin(NULL, s))
-		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
+	if (script_begin(NULL, s)) {
+		f = runtime_of(&s->walk);
+		if (WATCHED(RUNTIME_PYTHON) && f && f->kind == RUNTIME_PYTHON)
+			bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_python_steps, NULL, 0);
+		else
+			bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
+	}
 	script_end(s);
 	return 0;
 }

@@ -16,8 +16,8 @@
 	.code_first_line = 40, .string_data = 48, .string_wide_data = 72,                                    \
 	.identity = { 16, 40, 48, 56, 64, 120 } /* arguments, first line, code, constants, names, lines */
 #define SHARED_CODE_FROM_312                                                                                 \
-	.code_bytes = 144, .code_name = 128, .code_file = 112, .code_lines = 136, .code_first_line = 68,     \
-	.code_version = 92, .string_data = 40, .string_wide_data = 56,                                       \
+	.code_name = 128, .code_file = 112, .code_lines = 136, .code_first_line = 68, .code_version = 92,    \
+	.string_data = 40, .string_wide_data = 56,                                                           \
 	.identity = { 16, 64, 88, 112, 128, 136 } /* the size, first line, version, names, lines */
 
 /* Names that were shared with earlier versions keep their meaning: prev_instr became instr_ptr, and so on. */
@@ -84,6 +84,7 @@ static const struct python_version {
 	{ 12, 0,
 		{ .flags = PYTHON_CFRAME | PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 1544, /* autoTSSkey */
+			.thread_interpreter = 16,
 			.state_interpreters = 40,
 			.thread_id = 136,
 			.thread_frame = 56, /* cframe */
@@ -93,11 +94,13 @@ static const struct python_version {
 			.frame_back = 8,
 			.frame_position = 56, /* prev_instr */
 			.frame_owner = 70,
+			.code_bytes = 144,
 			.code_start = 192,
 			SHARED_CODE_FROM_312 } },
 	{ 13, 0,
 		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 2160, /* autoTSSkey */
+			.thread_interpreter = 16,
 			.state_interpreters = 632,
 			.thread_id = 152,
 			.thread_frame = 72, /* current_frame */
@@ -106,8 +109,40 @@ static const struct python_version {
 			.frame_back = 8,
 			.frame_position = 56, /* instr_ptr */
 			.frame_owner = 70,
+			.code_bytes = 192,
 			.code_start = 200,
+			.code_begun = 184, /* _co_firsttraceable */
 			SHARED_CODE_FROM_312 } },
+	{ 14, 0,
+		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION,
+			.state_key = 2336, /* autoTSSkey */
+			.thread_interpreter = 16,
+			.state_interpreters = 808,
+			.thread_id = 152,
+			.thread_frame = 72, /* current_frame */
+			.frame_bytes = 80,
+			.frame_code = 0, /* f_executable */
+			.frame_back = 8,
+			.frame_position = 56, /* instr_ptr */
+			.frame_owner = 74,
+			.code_bytes = 200,
+			.code_start = 208,
+			.code_begun = 192,
+			SHARED_CODE_FROM_312 } },
+};
+
+/*
+ * Since 3.13 each interpreter counts its code objects: func_state.next_version. The
+ * structure of the main one stands behind members of _PyRuntime that differ between patch
+ * levels and options of the build: known for these sizes of _PyRuntime.
+ */
+static const struct {
+	uint32_t minor, state_bytes;
+	uint32_t main, counter; /* _main_interpreter, func_state.next_version in it */
+} counters[] = {
+	{ 13, 283320, 88352, 17000 }, /* 3.13.0 */
+	{ 13, 283376, 88400, 17000 }, /* 3.13.5, Debian */
+	{ 14, 316616, 90752, 14256 }, /* 3.14.10, Debian */
 };
 
 bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
@@ -117,7 +152,7 @@ bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
 		struct runtime_file file = *at;
 
 		if (ret->version >> 16 != (3u << 8 | versions[i].minor) ||
-			(versions[i].state_bytes && versions[i].state_bytes != state_bytes))
+			(versions[i].state_bytes && versions[i].state_bytes != state_bytes) || !state_bytes)
 			continue;
 		file.kind = ret->kind;
 		file.version = ret->version;
@@ -130,6 +165,21 @@ bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
 		return true;
 	}
 	return false;
+}
+
+void python_counter(struct runtime_file *f, uint64_t counter, uint64_t state_bytes)
+{
+	const uint32_t minor = f->version >> 16 & 0xff;
+	const int64_t from_state = (int64_t)(counter - f->state);
+
+	/* in 3.12 it is a variable of its own */
+	if (minor == 12 && counter && from_state == (int32_t)from_state)
+		f->state_counter = (int32_t)from_state;
+	for (size_t k = 0; k < ARRAY_LEN(counters); k++)
+		if (counters[k].minor == minor && counters[k].state_bytes == state_bytes) {
+			f->state_main = counters[k].main;
+			f->state_counter = (int32_t)(counters[k].main + counters[k].counter);
+		}
 }
 
 /* co_lnotab, Objects/lnotab_notes.txt: pairs of increments of the address in bytes and of the line. */

@@ -13,10 +13,16 @@
 
 /*
  * Set the offsets of RET, which has the version and the addresses of its file,
- * whose _PyRuntime has STATE_BYTES. False if the version is not known, or if it
+ * whose _PyRuntime has STATE_BYTES (0: its members are others). False if the version is not known, or if it
  * cannot be the one that the file states.
  */
 bool python_layout(struct runtime_file *ret, uint64_t state_bytes);
+
+/*
+ * Set where F, which has its offsets, counts code objects, if that is known: by
+ * COUNTER, the address of a variable (0 = not found), or by the size of its _PyRuntime.
+ */
+void python_counter(struct runtime_file *f, uint64_t counter, uint64_t state_bytes);
 
 /*
  * The line of code unit POSITION, by the N bytes at LINES of a line table of

@@ -160,6 +160,8 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 		f->refused = "version not known";
 	if (f->refused)
 		*ret = (struct runtime_file){ 0 };
+	else if (f->kind == RUNTIME_PYTHON)
+		python_counter(ret, i->counter, i->state_bytes);
 	return r->n_files++;
 }
 
@@ -278,16 +280,35 @@ static char *qualify(char *name, const uint8_t *class, size_t n)
 	return end_text(&b);
 }
 
-void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len)
+/* Put the texts of an event, which are without gaps, where struct offcpu_ev_code has them. */
+static bool unpack(const void *event, size_t len, struct offcpu_ev_code *ret)
 {
+	const uint8_t *p = (const uint8_t *)event + offsetof(struct offcpu_ev_code, name);
+
+	if (len < offsetof(struct offcpu_ev_code, name))
+		return false;
+	memcpy(ret, event, offsetof(struct offcpu_ev_code, name));
+	len -= offsetof(struct offcpu_ev_code, name);
+	if (ret->name_bytes > sizeof(ret->name) || ret->file_bytes > sizeof(ret->file) ||
+		ret->lines_bytes > sizeof(ret->lines) ||
+		len < (size_t)ret->name_bytes + ret->file_bytes + ret->lines_bytes)
+		return false;
+	memcpy(ret->name, p, ret->name_bytes);
+	p += ret->name_bytes;
+	memcpy(ret->file, p, ret->file_bytes);
+	p += ret->file_bytes;
+	memcpy(ret->lines, p, ret->lines_bytes);
+	return true;
+}
+
+void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *event, size_t len)
+{
+	struct offcpu_ev_code code, *ev = &code;
 	struct function *f;
 	uint32_t at, kind;
 	bool added;
 
-	if (!r || len < offsetof(struct offcpu_ev_code, lines) ||
-		len - offsetof(struct offcpu_ev_code, lines) < ev->lines_bytes || !ev->runtime ||
-		ev->runtime >= r->n_files || ev->name_bytes > sizeof(ev->name) ||
-		ev->file_bytes > sizeof(ev->file) ||
+	if (!r || !unpack(event, len, ev) || !ev->runtime || ev->runtime >= r->n_files ||
 		base_grow(&r->functions, &r->max_functions, r->n_functions + 1, sizeof(*r->functions)) != 0)
 		return;
 	at = idmap_put(&r->by_code, ev->code, ev->check, (uint32_t)r->n_functions, &added);

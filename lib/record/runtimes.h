@@ -63,7 +63,7 @@ void runtimes_watched(struct runtimes *r, uint32_t kinds, uint32_t named, bool p
 
 void runtimes_process(struct runtimes *r, uint32_t file); /* one more process image runs FILE */
 
-/* Keep the names of a function. EV was reported with LEN bytes. */
+/* Keep the names of a function. EV was reported with LEN bytes, its texts without gaps. */
 void runtimes_code(struct runtimes *r, const struct offcpu_ev_code *ev, size_t len);
 
 /* The same for a method of Java, and for the methods of a place in compiled code. */

@@ -3,7 +3,9 @@
 #include "base/base.h"
 #include "base/hash.h"
 #include "elf/symbols.h"
+#include "unwind/fde.h"
 #include "unwind/hotspot.h"
+#include "unwind/x86.h"
 #include "runtime_abi.h"
 
 #include <ctype.h>
@@ -12,7 +14,8 @@
 
 #define CHAIN_MAX 4096 /* entries of one hash bucket */
 #define OPTIONS_MAX 4096 /* of Perl's build */
-#define TEXT_MAX (UINT64_C(64) << 20) /* of .rodata, when it is searched for a version */
+#define TEXT_MAX (UINT64_C(64) << 20) /* of .rodata, when it is searched for a version; of a function */
+#define TARGETS_MAX 1024 /* of jumps that leave a function */
 
 /*
  * The dynamic symbols by DT_GNU_HASH: a Bloom filter, buckets and chains of
@@ -101,9 +104,21 @@ static bool dynsyms_find(const struct dynsyms *d, const char *name, struct elfco
 	return false;
 }
 
-/* The part of FUNCTION that the compiler put elsewhere, if .symtab names it: a call from there returns there.
+/* What proves a runtime: the variable that leads to everything, and the function that executes script code.
  */
-static void find_cold(const struct elffile *f, const char *name, uint64_t cold[2])
+struct proof {
+	uint32_t kind;
+	const char *state, *eval;
+	const char *cold; /* the part of the function that the compiler put elsewhere: a call from there
+			     returns there */
+	const char *counter; /* NULL = there is none */
+	/* 0 = not found; may set state_bytes, which differs between builds */
+	uint32_t (*version)(
+		const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret);
+};
+
+/* What only .symtab names, if it is there. */
+static void find_static(const struct elffile *f, const struct proof *p, struct unwindtab_interpreter *ret)
 {
 	struct elfcode code = { 0 };
 	_cleanup_free_ uint8_t *syms = NULL, *strings = NULL;
@@ -114,12 +129,16 @@ static void find_cold(const struct elffile *f, const char *name, uint64_t cold[2
 		elffile_read(f, code.tables[0].strings, &strings, &strings_len, NULL) == 0)
 		for (size_t at = 0; at + sizeof(Elf64_Sym) <= len; at += sizeof(Elf64_Sym)) {
 			struct elfcode_symbol y = elfcode_symbol(true, syms + at);
+			const char *name = (char *)strings + y.name;
 
-			if (y.type != STT_FUNC || !y.size || y.name >= strings_len ||
-				strcmp((char *)strings + y.name, name) != 0)
+			if (!y.size || y.name >= strings_len)
 				continue;
-			cold[0] = y.value;
-			cold[1] = y.value + y.size;
+			if (y.type == STT_FUNC && strcmp(name, p->cold) == 0) {
+				ret->cold[0] = y.value;
+				ret->cold[1] = y.value + y.size;
+			} else if (y.type == STT_OBJECT && p->counter && strcmp(name, p->counter) == 0) {
+				ret->counter = y.size == 4 ? y.value : 0;
+			}
 		}
 	elfcode_spans_free(&code.spans);
 }
@@ -209,14 +228,33 @@ static uint32_t searched_version(const struct elffile *f, bool (*is_version)(con
 	return found;
 }
 
+/*
+ * From 3.13 on, _PyRuntime begins with a description for debuggers (struct
+ * _Py_DebugOffsets): its mark, the version, and 1 if threads run without a common lock. Then
+ * objects have other members.
+ */
+static bool is_stock(const struct elffile *f, uint64_t state, uint32_t version)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t len;
+
+	return elffile_read_vaddr(f, state, 24, &bytes, &len, NULL) == 0 && len == 24 &&
+	       memcmp(bytes, "xdebugpy", 8) == 0 && elfcode_le32(bytes + 8) == version &&
+	       elfcode_le32(bytes + 16) == 0;
+}
+
+/* Sets state_bytes to 0 if the build is not one whose members are known. */
 static uint32_t python_version(
 	const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
 {
-	struct elfcode_symbol version;
+	struct elfcode_symbol y;
+	uint32_t version;
 
-	(void)ret;
-	return dynsyms_find(d, "Py_Version", &version) ? stated_version(f, &version)
-						       : searched_version(f, python_string);
+	version = dynsyms_find(d, "Py_Version", &y) ? stated_version(f, &y)
+						    : searched_version(f, python_string);
+	if (version >= 0x030d0000 && !is_stock(f, ret->state, version))
+		ret->state_bytes = 0;
+	return version;
 }
 
 static uint32_t php_version(
@@ -271,19 +309,75 @@ static uint32_t perl_version(
 	return version << 8;
 }
 
-/* What proves a runtime: the variable that leads to everything, and the function that executes script code.
+/* The target of a direct jump at PC, conditional or not; 0 = it is none. */
+static uint64_t jump_target(const struct unwindx86_insn *i, uint64_t pc)
+{
+	const bool is_jump = i->op == 0xe9 || i->op == 0xeb || (i->op >= 0x70 && i->op <= 0x7f) ||
+			     (i->op >= 0x180 && i->op <= 0x18f);
+
+	return is_jump ? pc + i->len + (uint64_t)(int64_t)i->imm : 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The ascending addresses outside of the function that its code jumps to. Returns how many. */
+static size_t outer_targets(const struct elffile *f, const uint64_t eval[2], uint64_t *ret, size_t max)
+{
+	_cleanup_free_ uint8_t *code = NULL;
+	struct unwindx86_insn i;
+	size_t len = 0, n = 0;
+
+	if (eval[1] - eval[0] > TEXT_MAX ||
+		elffile_read_vaddr(f, eval[0], eval[1] - eval[0], &code, &len, NULL) != 0)
+		return 0;
+	for (size_t at = 0; at < len && n < max && unwindx86_decode(code + at, len - at, &i); at += i.len) {
+		uint64_t target = jump_target(&i, eval[0] + at);
+
+		if (target && (target < eval[0] || target >= eval[1]))
+			ret[n++] = target;
+	}
+	qsort(ret, n, sizeof(*ret), by_address);
+	return n;
+}
+
+/*
+ * Without .symtab: code that the function jumps into the middle of, by the call frame
+ * information. What begins where a jump leads may be another function, what is
+ * entered elsewhere cannot be one.
  */
-static const struct proof {
-	uint32_t kind;
-	const char *state, *eval, *cold;
-	/* 0 = not found; may set state_bytes, which differs between builds */
-	uint32_t (*version)(
-		const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret);
-} proofs[] = {
+static void find_part(const struct elffile *f, struct unwindtab_interpreter *ret)
+{
+	uint64_t targets[TARGETS_MAX];
+	struct fde_range ranges[TARGETS_MAX];
+	size_t n = outer_targets(f, ret->eval, targets, TARGETS_MAX);
+	const struct fde_range *part = NULL;
+
+	if (fde_ranges(f, NULL, targets, n, TEXT_MAX, ranges, NULL) != 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (ranges[i].start == targets[i] || !ranges[i].end)
+			continue;
+		if (part && part->start != ranges[i].start)
+			return;
+		part = &ranges[i];
+	}
+	if (part) {
+		ret->cold[0] = part->start;
+		ret->cold[1] = part->end;
+	}
+}
+
+static const struct proof proofs[] = {
 	{ RUNTIME_PYTHON, "_PyRuntime", "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold",
-		python_version },
-	{ RUNTIME_PHP, "executor_globals", "execute_ex", "execute_ex.cold", php_version },
-	{ RUNTIME_PERL, "PL_thr_key", "Perl_runops_standard", "Perl_runops_standard.cold", perl_version },
+		"_Py_next_func_version", python_version },
+	{ RUNTIME_PHP, "executor_globals", "execute_ex", "execute_ex.cold", NULL, php_version },
+	{ RUNTIME_PERL, "PL_thr_key", "Perl_runops_standard", "Perl_runops_standard.cold", NULL,
+		perl_version },
 };
 
 static bool find(const struct elffile *f, const struct dynsyms *d, const struct proof *p,
@@ -305,7 +399,9 @@ static bool find(const struct elffile *f, const struct dynsyms *d, const struct 
 	ret->kind = p->kind;
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
-	find_cold(f, p->cold, ret->cold);
+	find_static(f, p, ret);
+	if (!ret->cold[1])
+		find_part(f, ret);
 	return true;
 }
 

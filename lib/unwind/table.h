@@ -50,6 +50,7 @@ struct unwindtab_interpreter {
 	uint32_t version; /* as in Py_Version; 0 = not found out */
 	uint64_t state, state_bytes; /* the variable that leads to everything; 0 = this build has none */
 	uint64_t eval[2], cold[2]; /* the function that executes script code, and its unlikely part */
+	uint64_t counter; /* a variable that counts code objects; 0 = not found */
 };
 
 #define UNWINDTAB_HOTSPOT_SIZES 10

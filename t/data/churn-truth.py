@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """churn-truth.py LANGUAGE JSON: of the script frames that the functions of LANGUAGE's churn program have in
-symbolize's output, print how many are right, wrong and unnamed, and how many distinct functions and names of
-functions that differ in nothing else were seen."""
+symbolize's output, print how many are right, wrong and unnamed, and how many distinct functions, names of
+functions that differ in nothing else and lines of functions that differ in nothing else were seen."""
 import json, re, sys
 
 
-def perl(f, stack):
+def perl(f, caller, stack):
     if f["function"].startswith("P_"):
         m = re.fullmatch(r"P_(\d+)::f_(\d+)", f["function"])
         n = int(m.group(1)) if m else -1
@@ -16,13 +16,15 @@ def perl(f, stack):
         return f["function"], called in (x.get("function") for x in stack)
 
 
-def php(f, stack):
+def php(f, caller, stack):
     if f["function"].startswith("{closure"):
         m = re.search(r"/(\d+)\.php$", f["file"])
         return f["file"], m and f["line"] == 3 + int(m.group(1)) % 61
 
 
-def python(f, stack):
+def python(f, caller, stack):
+    if f["function"] == "h":
+        return "h%s" % f["line"], caller and caller["function"] == "called_%s" % f["line"] and f["file"] == "<h>"
     m = re.fullmatch(r"([fg])_(\d+)", f["function"])
     if m and m.group(1) == "g":
         return "g" + m.group(2), f["file"] == "<%s>" % m.group(2)
@@ -36,13 +38,12 @@ right = wrong = unnamed = 0
 seen = set()
 for line in open(sys.argv[2], encoding="utf-8"):
     w = json.loads(line)
-    for f in w.get("user_stack", []):
-        if "runtime" not in f:
-            continue
+    frames = [f for f in w.get("user_stack", []) if "runtime" in f]
+    for f, caller in zip(frames, frames[1:] + [None]):
         if f["function"] is None:
             unnamed += w["count"]
             continue
-        verdict = judge(f, w["user_stack"])
+        verdict = judge(f, caller, w["user_stack"])
         if verdict is None:
             continue
         name, good = verdict
@@ -50,6 +51,7 @@ for line in open(sys.argv[2], encoding="utf-8"):
         right += bool(good)
         wrong += not good
         if not good:
-            print(f["function"], f["file"], f["line"], file=sys.stderr)
+            print(f["function"], f["file"], f["line"], caller and (caller["function"], caller["line"]), w["pid"], w["tid"], file=sys.stderr)
 names = sum(str(name).startswith("g") for name in seen)
-print("right", right, "wrong", wrong, "unnamed", unnamed, "names", names, "functions", len(seen) - names)
+lines = sum(str(name).startswith("h") for name in seen)
+print("right", right, "wrong", wrong, "unnamed", unnamed, "names", names, "lines", lines, "functions", len(seen) - names - lines)

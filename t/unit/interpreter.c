@@ -259,15 +259,55 @@ static void test_java_damage(struct tap *t, const char *path)
 		close(fd);
 }
 
+/* Compile a program with what proves CPython, with OPTIONS. False if that failed. */
+static bool compile(const char *program, const char *options)
+{
+	char command[PATH_MAX];
+
+	snprintf(command, sizeof(command), "cc -O2 -rdynamic %s -o %s t/data/python/split.c && echo 1",
+		options, program);
+	return run(command, NULL) == 1;
+}
+
+/* The part of the evaluation function that the compiler moved elsewhere, with and without .symtab. */
+static void test_split(struct tap *t)
+{
+	char folder[] = "/tmp/interpreter.XXXXXX", program[64], command[PATH_MAX];
+	struct unwindtab_interpreter i;
+	uint64_t start, size = 0;
+
+	if (!mkdtemp(folder))
+		abort();
+	snprintf(program, sizeof(program), "%s/split", folder);
+	tap_ok(t,
+		compile(program, "-DVERSION=0x030e0af0 -DFREE_THREADED=1") && !find(program).state_bytes &&
+			compile(program, "-DVERSION=0x030e0af0 -DFREE_THREADED=0") &&
+			find(program).state_bytes,
+		"a build without the interpreter's lock is known by what 3.13 and later publish");
+	snprintf(command, sizeof(command),
+		"nm -S %s | awk '$4 == \"_PyEval_EvalFrameDefault.cold\" { print $1, \"0x\" $2 }'", program);
+	start = run(command, &size);
+	i = find(program);
+	tap_ok(t, start && size && i.cold[0] == start && i.cold[1] == start + size,
+		"the part of the evaluation function that is elsewhere is where nm sees it");
+	snprintf(command, sizeof(command), "strip %s && echo 1", program);
+	tap_ok(t, run(command, NULL) == 1, "the file is stripped");
+	i = find(program);
+	tap_ok(t, i.cold[0] == start && i.cold[1] == start + size, "and the same is found by jumps into it");
+	snprintf(command, sizeof(command), "rm -rf %s && echo 1", folder);
+	run(command, NULL);
+}
+
 int main(void)
 {
-	const char *more = getenv("PYTHONS");
+	const char *more = getenv("RUNTIME");
 	char *list = strdup(more ? more : "/usr/bin/python3"), *save = NULL, python[PATH_MAX];
 	struct tap t = { 0 };
 
 	for (char *p = strtok_r(list, " ", &save); p; p = strtok_r(NULL, " ", &save))
 		test_python(&t, p);
 	free(list);
+	test_split(&t);
 	tap_ok(&t, find("/bin/sh").kind == RUNTIME_NONE, "a shell is no interpreter that is known");
 	test_other(&t, "/usr/bin/php8.2", RUNTIME_PHP,
 		"/usr/bin/php8.2 -n -r 'printf(\"%x%02x%02x00\", PHP_MAJOR_VERSION, PHP_MINOR_VERSION, "

@@ -146,14 +146,22 @@ static void test_layouts(struct tap *t)
 
 	tap_ok(t, python_layout(&f, 1) && f.frame_code == 32 && f.state == 5 && f.version == 0x030b02f0,
 		"a known version has its offsets");
+	f.version = 0x030e00f0;
+	tap_ok(t, !python_layout(&f, 0) && python_layout(&f, 1) && f.frame_owner == 74,
+		"a build with other members is refused");
+	python_counter(&f, 0, 1);
+	tap_ok(t, !f.state_counter, "where it counts code objects is not guessed");
+	python_counter(&f, 0, 316616);
+	tap_ok(t, f.state_counter == 90752 + 14256 && f.state_main == 90752,
+		"it is known for Debian's build");
 	f.version = 0x030800f0;
 	tap_ok(t, !python_layout(&f, 1463) && python_layout(&f, 1464),
 		"before 3.11 the size of _PyRuntime proves the version");
 	for (uint32_t v = 0x03000000; v < 0x04000000; v += 0x10000) {
 		f = (struct runtime_file){ .version = v };
-		if (v >= 0x030b0000 && v < 0x030e0000)
+		if (v >= 0x030b0000 && v < 0x030f0000)
 			continue;
-		if (python_layout(&f, 0))
+		if (python_layout(&f, 1))
 			break;
 	}
 	tap_ok(t, !f.frame_code && f.version == 0x03ff0000, "other versions are refused");
@@ -162,7 +170,7 @@ static void test_layouts(struct tap *t)
 int main(void)
 {
 	struct tap t = { 0 };
-	const char *more = getenv("PYTHONS");
+	const char *more = getenv("RUNTIME");
 	char *list = more ? strdup(more) : NULL, *save = NULL;
 
 	if (list)

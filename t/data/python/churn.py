@@ -1,24 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """churn.py SECONDS: functions that are compiled, wait once and are freed, as many as possible. Function
 f_N is in file <N> and waits in line 2 + N % 61; all of them have the same shape, so that their memory
-is used again and again. Those called g_N, in file <N>, differ in nothing but these names. Forked children do
-the same. Prints how many there were."""
+is used again and again. Those called g_N, in file <N>, differ in nothing but these names, those called h in nothing
+but their lines: called by called_N(), they wait in line N. Forked children do the same, each in one thread, in which a
+function waits three times before the next one is made. Prints how many there were."""
 import os, sys, threading, time, types
 
 end = time.monotonic() + float(sys.argv[1])
-made = [0] * 4
+made = [0] * 5
+times = 1
+
+
+def wait():
+    time.sleep(0.00005)
+
+
+def define(name, file, line):
+    text = "def %s():\n%s for _ in range(times): wait()%s" % (name, "\n" * (line - 2), "\n" * (63 - line))
+    names = {"wait": wait, "times": times}
+    exec(compile(text, file, "exec"), names)
+    return names[name]
 
 
 def make_and_call(n):
-    number = "%09d" % n
-    text = "def f_%s():\n%s time.sleep(0.00005)%s" % (number, "\n" * (n % 61), "\n" * (61 - n % 61))
-    names = {"time": time}
-    exec(compile(text, "<%s>" % number, "exec"), names)
-    names["f_" + number]()
+    define("f_%09d" % n, "<%09d>" % n, 2 + n % 61)()
+
+
+def called_10(h):
+    h()
+
+
+def called_20(h):
+    h()
+
+
+def other_lines(n):
+    """Only the line table is new."""
+    called_10(define("h", "<h>", 10))
+    called_20(define("h", "<h>", 20))
 
 
 def g():
-    time.sleep(0.00005)
+    for _ in range(times):
+        time.sleep(0.00005)
 
 
 def replace_and_call(n):
@@ -30,11 +54,11 @@ def replace_and_call(n):
     types.FunctionType(g.__code__.replace(**names), globals())()
 
 
-def replace_many(thread):
+def many(make, thread):
     n = 0
     while time.monotonic() < end:
         n += 1
-        replace_and_call(n)
+        make(n)
         made[thread] += 1
 
 
@@ -46,7 +70,9 @@ def work(thread):
         made[thread] += 1
 
 
-threads = [threading.Thread(target=replace_many if i == 0 else work, args=(i,)) for i in range(len(made))]
+threads = [threading.Thread(target=work, args=(i,)) for i in range(2, len(made))]
+threads.append(threading.Thread(target=many, args=(replace_and_call, 0)))
+threads.append(threading.Thread(target=many, args=(other_lines, 1)))
 for t in threads:
     t.start()
 while time.monotonic() < end:
@@ -54,9 +80,12 @@ while time.monotonic() < end:
     if not pid:
         # the same memory as in the parent and in other children, but with other functions from here on
         end = time.monotonic() + 0.05
+        times = 3
         for n in range(os.getpid() * 1000, os.getpid() * 1000 + 999):
             if time.monotonic() < end:
                 make_and_call(n)
+                replace_and_call(n)
+                other_lines(n)
         os._exit(0)
     os.waitpid(pid, 0)
 for t in threads:

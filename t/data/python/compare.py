@@ -14,11 +14,32 @@ def said(f):
     return (f["function"], f["file"], f["line"])
 
 
+def function(f):
+    """Where the function of a native frame without a name begins."""
+    return f["module"], int(f["module_address"] or "0", 16) - (f["offset"] or 0)
+
+
+# in stripped files the part of the evaluation function that the compiler moved elsewhere has no name, but it is one
+parts = {
+    function(a)
+    for each in waits.values()
+    for w in each
+    for a, b in zip(w["user_stack"], w["user_stack"][1:])
+    if "runtime" not in a and a["symbol"] is None and "runtime" in b
+}
+
+
+def is_evaluation(f):
+    return (f["symbol"] or "").startswith("_PyEval_EvalFrameDefault") or (
+        len(parts) == 1 and "runtime" not in f and f["symbol"] is None and function(f) in parts
+    )
+
+
 def position(stack):
     """The number of native evaluation frames, each of which script frames must follow."""
     bad = 0
     for a, b in zip(stack, stack[1:] + [None]):
-        native = (a["symbol"] or "").startswith("_PyEval_EvalFrameDefault")
+        native = is_evaluation(a)
         script = b is not None and "runtime" in b
         if "runtime" not in a and native != script:
             bad += 1

@@ -3,7 +3,7 @@
 about their frames to the file argv[1]: a line "TID NAME" and one "FUNCTION FILE LINE" for each frame,
 innermost first. Each line on standard input then wakes every thread, which blocks again at the same
 place; it is answered with a line. The program ends when standard input does."""
-import asyncio, functools, os, queue, re, select, signal, socket, subprocess, sys, threading, time
+import asyncio, functools, itertools, os, queue, re, select, signal, socket, subprocess, sys, threading, time
 
 sys.setrecursionlimit(3000)
 pokes = []
@@ -174,6 +174,29 @@ def loop():
     asyncio.run(begin())
 
 
+def coroutine():
+    p = Pipe()
+
+    async def inner():
+        if hasattr(asyncio, "capture_call_graph"):  # what 3.14 itself says of who awaits whom in this task
+            chain = [e.frame.f_code.co_name for e in asyncio.capture_call_graph().call_stack]
+            if chain != ["inner", "middle", "outer"]:
+                raise SystemExit(chain)
+        while True:
+            p.wait()
+
+    async def middle():
+        await inner()
+
+    async def outer():
+        await middle()
+
+    async def begin():
+        await asyncio.create_task(outer())  # another task, which is suspended
+
+    asyncio.run(begin())
+
+
 class Meta(type):
     def __call__(cls, *args):
         return super().__call__(*args)
@@ -194,6 +217,18 @@ def constructor():
         Made(p)
 
 
+class Plain:
+    def __init__(self, p):
+        if p:
+            p.wait()
+
+
+def specialised():
+    """A call that CPython has replaced with a faster one by then."""
+    for p in itertools.chain([None] * 1000, itertools.repeat(Pipe())):
+        Plain(p)
+
+
 def executed():
     names = {"p": Pipe()}
     exec(compile("def größe():\n\n  while True:\n    p.wait()\n\ngröße()", "a dir/größe: 1.py", "exec"), names)
@@ -211,7 +246,7 @@ def too_many_lines():
 
 
 ways = [lock, from_queue, sleep, receive, selecting, child, fifo, event, generator, generator_of_generator, sort,
-        substitute, reduce, finalizer, decorator, recursion, loop, constructor, executed, many_lines, too_many_lines]
+        substitute, reduce, finalizer, decorator, recursion, loop, coroutine, constructor, specialised, executed, many_lines, too_many_lines]
 threading.stack_size(64 << 20)
 threads = [threading.Thread(target=w, name=w.__name__, daemon=True) for w in ways]
 for t in threads:
