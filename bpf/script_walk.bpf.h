@@ -130,6 +130,8 @@ static __always_inline bool script_begin(struct task_struct *task, struct scratc
 		return php_begin(task, k, f, s->walk.runtime_bias);
 	if (WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL)
 		return perl_begin(task, k, f, s->walk.runtime_bias);
+	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		return ruby_begin(task, k, f, s->walk.runtime_bias);
 	return false;
 }
 
@@ -144,6 +146,8 @@ static __always_inline bool script_next(struct task_struct *task, struct scratch
 		return python_step(task, s, f);
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
 		return php_step(task, s, f);
+	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		return ruby_step(task, s, f);
 	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_step(task, s, f);
 }
 
@@ -158,6 +162,8 @@ static __always_inline bool is_of(struct task_struct *task, struct script_walk *
 		return python_is(task, k, f, ev);
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
 		return php_is(task, k, f, ev, hint);
+	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		return ruby_is(task, k, f, ev, hint);
 	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_is(task, k, f, ev, hint);
 }
 
@@ -171,6 +177,8 @@ static __always_inline void names_of(struct task_struct *task, struct script_wal
 		php_names(task, k, f, ev);
 	else if (WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL)
 		perl_names(task, k, f, ev, hint);
+	else if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		ruby_names(task, k, f, ev, hint);
 }
 
 /* For current: global functions, which the verifier checks one by one. */
@@ -196,6 +204,12 @@ __noinline int own_names_of(__u64 hint)
 	if (INTERPRETERS && f && ev)
 		names_of(NULL, &s->script, f, ev, hint);
 	return 0;
+}
+
+/* Does another thread's garbage collection move names? */
+static __always_inline bool moves(const struct runtime_file *f)
+{
+	return WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY;
 }
 
 /* Send the names of script frame I, unless they were sent. False if that failed. */
@@ -230,9 +244,10 @@ static __always_inline bool send_names(
 		own_names_of(hint);
 	/*
 	 * While current is here, its frames refer to the code. Another thread may
-	 * have let it go: what was read belongs to it only if it is still the same.
+	 * have let it go, and Ruby may move strings while one of its threads waits:
+	 * what was read belongs to it only if it is still the same.
 	 */
-	if (task && !is_of(task, k, f, ev, hint))
+	if (task ? !is_of(task, k, f, ev, hint) : moves(f) && !own_is_of(hint))
 		return false;
 	bytes = ev->lines_bytes;
 	barrier_var(bytes); /* as in put() */

@@ -6,6 +6,7 @@
 #include "record/perl.h"
 #include "record/php.h"
 #include "record/python.h"
+#include "record/ruby.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,6 +28,7 @@ static const struct runtime {
 	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false, { "libjvm" } },
 	[RUNTIME_PHP] = { "php", php_layout, NULL, true, { "php", "libphp" } },
 	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" } },
+	[RUNTIME_RUBY] = { "ruby", ruby_layout, ruby_line, false, { "ruby", "libruby" } },
 };
 
 struct file {
@@ -146,6 +148,8 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 	f->refused = !known[i->kind].layout(ret, i->state_bytes);
 	if (f->refused)
 		ret->kind = RUNTIME_NONE;
+	else if (i->kind == RUNTIME_RUBY)
+		ruby_places(ret, i->names, i->thread_way, i->thread_at);
 	return r->n_files++;
 }
 

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "elf/symbols.h"
 #include "unwind/hotspot.h"
+#include "unwind/ruby.h"
 #include "runtime_abi.h"
 
 #include <ctype.h>
@@ -296,6 +297,21 @@ static bool find_java(const struct elffile *f, const struct dynsyms *d, struct u
 	return true;
 }
 
+static bool find_ruby(const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
+{
+	struct elfcode_symbol version, thread, symbols;
+
+	if (!dynsyms_find(d, "ruby_native_thread_p", &thread) ||
+		!dynsyms_find(d, "rb_sym_all_symbols", &symbols) ||
+		!dynsyms_find(d, "ruby_version", &version))
+		return false;
+	ruby_read(f,
+		&(struct ruby_exports){ version.value, thread.value, thread.size, symbols.value, symbols.size },
+		ret);
+	find_cold(f, "vm_exec_core.cold", ret->cold);
+	return true;
+}
+
 struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct unwindtab_hotspot *hotspot)
 {
 	struct unwindtab_interpreter ret = { 0 };
@@ -307,6 +323,7 @@ struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct un
 	for (size_t i = 0; i < ARRAY_LEN(proofs); i++)
 		if (find(f, &d, &proofs[i], &ret))
 			return ret;
-	find_java(f, &d, &ret, hotspot);
+	if (!find_ruby(f, &d, &ret))
+		find_java(f, &d, &ret, hotspot);
 	return ret;
 }
