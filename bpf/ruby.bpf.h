@@ -206,7 +206,7 @@ static __always_inline bool ruby_body(
 	__u64 hash, piece, path;
 	struct ruby_text text;
 
-	if (body == k->package)
+	if (body && body == k->package)
 		return true;
 	k->package = 0;
 	if (!body || body >> SCRIPT_AT_SHIFT || script_read(task, k->code_bytes, RUBY_BODY_BYTES, body))
@@ -373,7 +373,7 @@ static __always_inline bool ruby_step(
 		k->beyond = 1;
 		return false;
 	}
-	at = k->calls[(call && outer ? call - 1 : call) & (OFFCPU_DEPTH_MAX - 1)];
+	at = outer ? s->walk.len - 1 : k->calls[call & (OFFCPU_DEPTH_MAX - 1)];
 	if (id && !outer) {
 		if (!at) { /* it has not begun, or has ended */
 			k->aside = 0;
