@@ -58,7 +58,7 @@ run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- "$ruby" 
 is "$rc" 0 "methods that are made and freed at a high rate, while objects are moved, are recorded"
 truth ruby "$TMP/churn.cap"
 like "$(cat "$TMP/truth")" '^right [1-9][0-9]* wrong 0 ' "of $(cat "$out") methods, none has the name, file or line of another one: $(cat "$TMP/truth")"
-ok "many of them were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 100
+ok "most of them were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge $(($(cat "$out") / 2))
 
 # --- options ---
 
