@@ -58,8 +58,9 @@
 static __always_inline __u64 ruby_thread(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
 {
-	__u64 at = k->thread, slot[2] = { 0, 0 }; /* number of the block, offset in it */
+	__u64 *slot = k->head, at = k->thread; /* number of the block, offset in it */
 
+	slot[0] = 0;
 	if (f->ruby.thread_way == RUBY_THREAD_KEY) {
 		if (script_read(task, slot, 4, bias + f->state)) {
 			script_stop(k, SCRIPT_MEMORY);
@@ -69,7 +70,7 @@ static __always_inline __u64 ruby_thread(
 	}
 	if (f->ruby.thread_way == RUBY_THREAD_MODULE) {
 		/* glibc: the descriptor's second word is the vector of blocks, 16 bytes each */
-		if (script_read(task, slot, sizeof(slot), bias + f->state) || slot[0] - 1 >= 4096 ||
+		if (script_read(task, slot, 16, bias + f->state) || slot[0] - 1 >= 4096 ||
 			script_read(task, &at, 8, k->thread + 8) ||
 			script_read(task, &at, 8, at + slot[0] * 16) || at == ~0ULL) {
 			script_stop(k, SCRIPT_THREAD);
@@ -87,30 +88,29 @@ static __always_inline __u64 ruby_thread(
 static __always_inline bool ruby_begin(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
 {
-	__u64 thread = ruby_thread(task, k, f, bias), ec, id, end;
+	__u64 thread = ruby_thread(task, k, f, bias), at;
 
 	if (!thread)
 		return false;
+	k->interpreter = bias;
 	if (script_read(task, k->code_bytes, RUBY_THREAD_BYTES, thread))
 		return script_stop(k, SCRIPT_THREAD);
-	ec = CODE_WORD(k, f->ruby.thread_ec);
-	id = CODE_WORD(k, f->ruby.thread_id);
+	at = CODE_WORD(k, f->ruby.thread_id);
 	if (f->ruby.thread_native &&
-		script_read(task, &id, 8, CODE_WORD(k, f->ruby.thread_native) + f->ruby.thread_id))
+		script_read(task, &at, 8, CODE_WORD(k, f->ruby.thread_native) + f->ruby.thread_id))
 		return script_stop(k, SCRIPT_THREAD);
-	if (id != k->thread)
+	if (at != k->thread)
 		return script_stop(k, SCRIPT_THREAD);
-	if (!ec)
+	at = CODE_WORD(k, f->ruby.thread_ec);
+	if (!at)
 		return false;
-	if (script_read(task, k->code_bytes, RUBY_EC_BYTES, ec) || CODE_WORD(k, f->ruby.ec_thread) != thread)
+	if (script_read(task, k->code_bytes, RUBY_EC_BYTES, at) || CODE_WORD(k, f->ruby.ec_thread) != thread)
 		return script_stop(k, SCRIPT_THREAD);
 	/* the stack, its size in words, the innermost frame; the outermost one is not a call */
-	end = CODE_WORD(k, 0) + CODE_WORD(k, 8) * 8 - f->ruby.frame_bytes;
+	k->contexts = CODE_WORD(k, 0) + CODE_WORD(k, 8) * 8 - f->ruby.frame_bytes;
 	k->frame = CODE_WORD(k, 16);
-	if (k->frame < CODE_WORD(k, 0) || k->frame > end)
+	if (k->frame < CODE_WORD(k, 0) || k->frame > k->contexts)
 		return script_stop(k, SCRIPT_MEMORY);
-	k->contexts = end;
-	k->interpreter = bias;
 	return true;
 }
 
@@ -137,113 +137,144 @@ static __always_inline bool ruby_frame(
 	return true;
 }
 
-struct ruby_text {
-	__u64 at, len;
-};
+/* Objects are read into k->head: the stack has no room for them. */
 
-/* Where the text of string AT is. */
+/* Set text_at and text_len to those of string AT. */
 static __always_inline bool ruby_string(
-	struct task_struct *task, const struct runtime_file *f, __u64 at, struct ruby_text *ret)
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 at)
 {
-	__u64 head[4]; /* flags, class, length, pointer */
 	__u32 flags;
 
-	if (!at || at & 7 || script_read(task, head, sizeof(head), at))
+	/* flags, class, length, pointer */
+	if (!at || at & 7 || script_read(task, k->head, 32, at))
 		return false;
-	flags = head[0];
+	flags = k->head[0];
 	if ((flags & RUBY_TYPE) != RUBY_STRING)
 		return false;
-	ret->len = head[2];
-	ret->at = head[3];
+	k->text_len = k->head[2];
+	k->text_at = k->head[3];
 	if (!(flags & RUBY_NOEMBED)) {
-		ret->at = at + (f->ruby.string_embedded ? f->ruby.string_embedded : 16);
+		k->text_at = at + (f->ruby.string_embedded ? f->ruby.string_embedded : 16);
 		if (!f->ruby.string_embedded)
-			ret->len = flags >> 14 & 31;
+			k->text_len = flags >> 14 & 31;
 	}
-	return ret->len < 1ULL << 31;
+	return k->text_len < 1ULL << 31;
 }
 
 /* The address of element I of array AT, of which N are wanted. 0 if it has not so many, or is not an array.
  */
-static __always_inline __u64 ruby_element(struct task_struct *task, __u64 at, __u64 i, __u64 n)
+static __always_inline __u64 ruby_element(
+	struct task_struct *task, struct script_walk *k, __u64 at, __u64 i, __u64 n)
 {
-	__u64 head[5]; /* flags, class, length, capacity, pointer; if it is short, its elements follow the
-			* class
-			*/
 	__u32 flags;
 
-	if (!at || at & 7 || script_read(task, head, sizeof(head), at))
+	/* flags, class, length, capacity, pointer; of a short one, the elements follow the class */
+	if (!at || at & 7 || script_read(task, k->head, 40, at))
 		return 0;
-	flags = head[0];
+	flags = k->head[0];
 	if ((flags & RUBY_TYPE) != RUBY_ARRAY)
 		return 0;
 	if (flags & RUBY_EMBED)
 		return i + n <= (flags >> 15 & 127) ? at + 16 + i * 8 : 0;
-	return i + n <= head[2] ? head[4] + i * 8 : 0;
+	return i + n <= k->head[2] ? k->head[4] + i * 8 : 0;
 }
 
-/* The string with the path of the code that was read: it is alone, or the first of two. */
+/* Set text_at and text_len to the path's of the code that was read: it is alone, or the first of two. */
 static __always_inline bool ruby_path(
-	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, struct ruby_text *ret)
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f)
 {
-	__u64 at = CODE_WORD(k, RUBY_BODY_PATH), element;
+	__u64 at = CODE_WORD(k, RUBY_BODY_PATH), element = ruby_element(task, k, at, 0, 1);
 
-	if (ruby_string(task, f, at, ret))
-		return true;
-	element = ruby_element(task, at, 0, 1);
-	return element && !script_read(task, &at, 8, element) && ruby_string(task, f, at, ret);
+	if (element && script_read(task, &at, 8, element))
+		return false;
+	return ruby_string(task, k, f, at);
 }
+
+/* Copy the end of the text that was found, of at most ROOM bytes, into k->object. */
+static __always_inline bool ruby_end(struct task_struct *task, struct script_walk *k, __u32 to, __u32 room)
+{
+	__u64 len = k->text_len;
+	__u32 n = len < room ? len : room;
+
+	barrier_var(n);
+	n &= 127; /* it is less; behind it is more of the same map */
+	return !script_read(task, k->object + to, n, k->text_at + len - n);
+}
+
+/* mix(), at once: the stack has no room for the words that a compiler would keep for later. */
+static __always_inline __u64 ruby_mix(__u64 hash, __u64 word)
+{
+	hash = mix(hash, word);
+	barrier_var(hash);
+	return hash;
+}
+
+/* Hash words FROM to END of k->object. */
+static __always_inline __u64 ruby_hash(const struct script_walk *k, __u32 from, __u32 end)
+{
+	__u64 factor = hash_key[3] | 1, sum = 0;
+
+	for (__u32 i = from; i < end; i++) {
+		factor += 0x9e3779b97f4a7c16;
+		sum += OBJECT_WORD(k, i) * factor;
+		barrier_var(sum);
+	}
+	return sum ^ sum >> 32;
+}
+
+/* In k->object: a label's end, the beginning of a line table, and a path's end; of the latter two, the word.
+ */
+#define RUBY_LABEL_BYTES 80
+#define RUBY_LINES 10
+#define RUBY_LINES_BYTES 48
+#define RUBY_PATH 16
+#define RUBY_PATH_BYTES 48
 
 /*
  * Read the body of an instruction sequence, and hash what identifies it: it is
- * freed with the sequence, and its memory is used again. Strings may be moved,
- * so their texts count and not their addresses. The body that was read last
- * is remembered.
+ * freed with the sequence, and its memory is used again. Its fields are the
+ * addresses of what else is allocated for it, and where its source begins and
+ * ends. Strings may be moved, so their texts count and not their addresses. Of
+ * a long one the end does: its length and all fields have to be the same too.
+ * The body that was read last is remembered.
  */
 static __always_inline bool ruby_body(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 body)
 {
-	__u64 hash, piece, path;
-	struct ruby_text text;
+	__u64 hash, path, bytes;
+	__u32 n;
 
 	if (body && body == k->package)
 		return true;
 	k->package = 0;
 	if (!body || body >> SCRIPT_AT_SHIFT || script_read(task, k->code_bytes, RUBY_BODY_BYTES, body))
 		return script_stop(k, SCRIPT_MEMORY);
-	hash = mix(k->seed, body);
-	hash = mix(hash, CODE_WORD(k, 0)); /* type, size */
-	hash = mix(hash, CODE_WORD(k, RUBY_BODY_ENCODED));
-	hash = mix(hash, CODE_WORD(k, RUBY_BODY_FIRST_LINE));
-	hash = mix(hash, CODE_WORD(k, RUBY_BODY_FIRST_LINE + 8));
-	hash = mix(hash, CODE_WORD(k, RUBY_BODY_FIRST_LINE + 16));
-	hash = mix(hash, CODE_WORD(k, f->ruby.body_insns));
-	hash = mix(hash, CODE_WORD(k, f->ruby.body_insns + 24)); /* succ_index_table */
+	hash = ruby_mix(k->seed, body);
+	hash = ruby_mix(hash, CODE_WORD(k, 0)); /* type, size */
+	hash = ruby_mix(hash, CODE_WORD(k, RUBY_BODY_ENCODED));
+	hash = ruby_mix(hash, CODE_WORD(k, RUBY_BODY_FIRST_LINE));
+	hash = ruby_mix(hash, CODE_WORD(k, RUBY_BODY_FIRST_LINE + 8));
+	hash = ruby_mix(hash, CODE_WORD(k, RUBY_BODY_FIRST_LINE + 16));
+	hash = ruby_mix(hash, CODE_WORD(k, f->ruby.body_insns));
+	hash = ruby_mix(hash, CODE_INT(k, f->ruby.body_insns + 16)); /* size of it */
+	hash = ruby_mix(hash, CODE_WORD(k, f->ruby.body_insns + 24)); /* succ_index_table */
+	__builtin_memset(k->object, 0, sizeof(k->object));
+	bytes = (__u64)CODE_INT(k, f->ruby.body_insns + 16) * f->ruby.line_bytes;
+	n = bytes < RUBY_LINES_BYTES ? bytes : RUBY_LINES_BYTES;
+	barrier_var(n);
+	n &= 63;
+	if (!ruby_string(task, k, f, CODE_WORD(k, RUBY_BODY_LABEL)) ||
+		!ruby_end(task, k, 0, RUBY_LABEL_BYTES) ||
+		script_read(task, k->object + RUBY_LINES * 8, n, CODE_WORD(k, f->ruby.body_insns)))
+		return script_stop(k, SCRIPT_MEMORY);
+	hash = ruby_mix(hash, k->text_len);
+	hash = ruby_mix(hash, ruby_hash(k, 0, RUBY_PATH));
 	path = CODE_WORD(k, RUBY_BODY_PATH);
-	for (int i = 0; i < 3; i++) {
-		bool ok = true;
-
-		if (i == 0) {
-			text.at = CODE_WORD(k, f->ruby.body_insns);
-			text.len = (__u64)CODE_INT(k, f->ruby.body_insns + 16) * f->ruby.line_bytes;
-		} else if (i == 1) {
-			ok = ruby_string(task, f, CODE_WORD(k, RUBY_BODY_LABEL), &text);
-		} else if (path == k->file) {
-			break;
-		} else {
-			ok = ruby_path(task, k, f, &text);
-		}
-		if (!ok)
+	if (path != k->file) {
+		if (!ruby_path(task, k, f) || !ruby_end(task, k, RUBY_PATH * 8, RUBY_PATH_BYTES))
 			return script_stop(k, SCRIPT_MEMORY);
-		piece = hash_text(task, k, text.at, text.len, text.len);
-		if (k->reason)
-			return false;
-		if (i < 2) {
-			hash = mix(hash, piece);
-		} else {
-			k->file = path;
-			k->file_hash = piece;
-		}
+		k->file_hash = mix(k->text_len, ruby_hash(k, RUBY_PATH, SCRIPT_OBJECT_BYTES / 8));
+		k->file = path;
 	}
 	k->package_head = mix(hash, k->file_hash);
 	k->package = body;
@@ -251,22 +282,23 @@ static __always_inline bool ruby_body(
 }
 
 /* The id of the method of a C function's frame, whose entry is AT. 0 if that is not one. */
-static __always_inline __u64 ruby_method(struct task_struct *task, __u64 at)
+static __always_inline __u64 ruby_method(struct task_struct *task, struct script_walk *k, __u64 at)
 {
-	__u64 head[3]; /* of the entry: flags, class, definition; of special variables: flags, the entry */
 	__u64 id = 0;
 	__u32 flags;
 
-	if (!at || script_read(task, head, sizeof(head), at))
+	/* flags, class, definition; of special variables: flags, the entry */
+	if (!at || script_read(task, k->head, 24, at))
 		return 0;
-	flags = head[0];
+	flags = k->head[0];
 	if ((flags & RUBY_TYPE) == RUBY_IMEMO && RUBY_IMEMO_KIND(flags) == RUBY_IMEMO_SVAR) {
-		if (script_read(task, head, sizeof(head), head[1]))
+		at = k->head[1];
+		if (script_read(task, k->head, 24, at))
 			return 0;
-		flags = head[0];
+		flags = k->head[0];
 	}
 	if ((flags & RUBY_TYPE) != RUBY_IMEMO || RUBY_IMEMO_KIND(flags) != RUBY_IMEMO_METHOD ||
-		script_read(task, &id, 8, head[2] + RUBY_METHOD_ID))
+		script_read(task, &id, 8, k->head[2] + RUBY_METHOD_ID))
 		return 0;
 	return id;
 }
@@ -299,19 +331,18 @@ static __always_inline bool ruby_code(
 static __always_inline bool ruby_c_frame(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f)
 {
-	__u64 env[3]; /* method entry, block, flags */
-
 	if (k->aside) {
 		k->aside += f->ruby.frame_bytes;
 		return true;
 	}
-	if (script_read(task, env, sizeof(env), FRAME_WORD(k, RUBY_FRAME_EP) - 16))
+	/* method entry, block, flags */
+	if (script_read(task, k->head, 24, FRAME_WORD(k, RUBY_FRAME_EP) - 16))
 		return script_stop(k, SCRIPT_MEMORY);
-	if ((env[2] & RUBY_MAGIC) != RUBY_MAGIC_CFUNC) {
+	if ((k->head[2] & RUBY_MAGIC) != RUBY_MAGIC_CFUNC) {
 		k->frame += f->ruby.frame_bytes;
 		return true;
 	}
-	k->cv = ruby_method(task, env[0]);
+	k->cv = ruby_method(task, k, k->head[0]);
 	if (!k->cv)
 		return script_stop(k, SCRIPT_MEMORY);
 	k->aside = k->frame + f->ruby.frame_bytes;
@@ -319,15 +350,15 @@ static __always_inline bool ruby_c_frame(
 }
 
 /* The address of the body of the instruction sequence AT. 0 if it is none. */
-static __always_inline __u64 ruby_iseq(struct task_struct *task, __u64 at)
+static __always_inline __u64 ruby_iseq(struct task_struct *task, struct script_walk *k, __u64 at)
 {
-	__u64 head[3]; /* flags, wrapper, body */
 	__u32 flags;
 
-	if (script_read(task, head, sizeof(head), at))
+	if (script_read(task, k->head, 24, at)) /* flags, wrapper, body */
 		return 0;
-	flags = head[0];
-	return (flags & RUBY_TYPE) == RUBY_IMEMO && RUBY_IMEMO_KIND(flags) == RUBY_IMEMO_ISEQ ? head[2] : 0;
+	flags = k->head[0];
+	return (flags & RUBY_TYPE) == RUBY_IMEMO && RUBY_IMEMO_KIND(flags) == RUBY_IMEMO_ISEQ ? k->head[2]
+											      : 0;
 }
 
 /* The position in the code that was read: the instruction that follows, in words. */
@@ -353,7 +384,7 @@ static __always_inline bool ruby_step(
 		pc = FRAME_WORD(k, RUBY_FRAME_PC);
 		if (!iseq || !pc)
 			return ruby_c_frame(task, k, f);
-		body = ruby_iseq(task, iseq);
+		body = ruby_iseq(task, k, iseq);
 		if (!k->aside && script_read(task, &flags, 8, FRAME_WORD(k, RUBY_FRAME_EP)))
 			return script_stop(k, SCRIPT_MEMORY);
 	} else {
@@ -403,25 +434,27 @@ static __always_inline bool ruby_is(struct task_struct *task, struct script_walk
 
 /* The string with the name of ID; 0 = not found. The symbol beside it proves that it is. */
 static __always_inline __u64 ruby_symbol(
-	struct task_struct *task, const struct script_walk *k, const struct runtime_file *f, __u64 id)
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 id)
 {
-	__u64 serial = id <= f->ruby.operators ? id : id >> 4, ids[2], at, pair[2], symbol;
+	__u64 serial = id <= f->ruby.operators ? id : id >> 4, at, symbol;
 
-	if (!f->ruby.symbols || script_read(task, ids, sizeof(ids), k->interpreter + f->ruby.symbols))
+	/* the table by texts, the array of arrays of names by number */
+	if (!f->ruby.symbols || script_read(task, &at, 8, k->interpreter + f->ruby.symbols + 8))
 		return 0;
-	at = ruby_element(task, ids[1], serial / RUBY_IDS, 1);
+	at = ruby_element(task, k, at, serial / RUBY_IDS, 1);
 	if (!at || script_read(task, &at, 8, at))
 		return 0;
-	at = ruby_element(task, at, serial % RUBY_IDS * 2, 2);
-	if (!at || script_read(task, pair, sizeof(pair), at))
+	at = ruby_element(task, k, at, serial % RUBY_IDS * 2, 2);
+	if (!at || script_read(task, k->head, 16, at))
 		return 0;
-	symbol = pair[1];
+	at = k->head[0];
+	symbol = k->head[1];
 	if (symbol == (id << 8 | 12))
-		return pair[0];
+		return at;
 	/* one that was made at run time has its id in RSymbol.id */
 	if (!symbol || symbol & 7 || script_read(task, &symbol, 8, symbol + 32) || symbol != id)
 		return 0;
-	return pair[0];
+	return at;
 }
 
 /*
@@ -460,7 +493,6 @@ static __always_inline void ruby_lines(struct task_struct *task, const struct sc
 static __always_inline void ruby_names(struct task_struct *task, struct script_walk *k,
 	const struct runtime_file *f, struct offcpu_ev_code *ev, __u64 hint)
 {
-	struct ruby_text text;
 	__u64 name;
 
 	ev->name_kind = ev->file_kind = SCRIPT_UNREADABLE;
@@ -468,14 +500,14 @@ static __always_inline void ruby_names(struct task_struct *task, struct script_w
 	ev->first_line = 0;
 	ev->lines_bytes = ev->lines_all = 0;
 	name = hint ? ruby_symbol(task, k, f, hint) : CODE_WORD(k, RUBY_BODY_LABEL);
-	if (ruby_string(task, f, name, &text))
-		ev->name_kind =
-			script_text(task, text.at, text.len, ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
+	if (ruby_string(task, k, f, name))
+		ev->name_kind = script_text(
+			task, k->text_at, k->text_len, ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
 	if (ev->code == RUBY_NO_CODE(k, f))
 		return;
-	if (ruby_path(task, k, f, &text))
-		ev->file_kind =
-			script_text(task, text.at, text.len, ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
+	if (ruby_path(task, k, f))
+		ev->file_kind = script_text(
+			task, k->text_at, k->text_len, ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
 	ev->first_line = CODE_INT(k, RUBY_BODY_FIRST_LINE) >> (f->ruby.first_line_shift & 31);
 	ruby_lines(task, k, f, ev);
 }

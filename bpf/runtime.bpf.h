@@ -69,6 +69,8 @@ struct script_walk {
 	__u32 left; /* of these contexts */
 	__u32 what; /* PERL_IS_* */
 	__u64 cv;
+	__u64 head[5]; /* of Ruby: the beginning of an object */
+	__u64 text_at, text_len; /* the string that was found last */
 	__u64 package, package_at, package_head; /* the package that was found last, and its name */
 	__u64 window_at; /* address of the first byte of `window`, which has window_len */
 	__u32 window_len, frame_at; /* offset of the current frame */

@@ -290,7 +290,15 @@ struct other_script {
 	struct offcpu_ev_code *ev;
 	struct task_struct *task;
 	bool failed;
+	bool begun;
 };
+
+/* A callback for its stack alone: that of the program and those of its callbacks have 512 bytes together. */
+static long other_script_begin(__u32 i, struct other_script *o)
+{
+	o->begun = script_begin(o->task, o->s);
+	return 1;
+}
 
 static long other_script_step(__u32 i, struct other_script *o)
 {
@@ -372,7 +380,8 @@ static __always_inline void find_other_scripts(struct task_struct *task, struct 
 
 	if (!script_calls(true))
 		return;
-	if (script_begin(task, s))
+	bpf_loop(1, other_script_begin, &o, 0);
+	if (o.begun)
 		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_script_step, &o, 0);
 	script_end(s);
 }
