@@ -390,12 +390,22 @@ static __always_inline bool ruby_step(
 	} else {
 		if (!k->aside) {
 			k->frame = 0;
+			if (s->walk.verdict == VERDICT_UNVERIFIED)
+				k->call = k->n_calls;
 			return false;
 		}
 		body = RUBY_NO_CODE(k, f);
 	}
 	if (k->aside)
 		id = k->cv;
+	/*
+	 * Frames that a JIT compiler's code executes need no call of vm_exec_core(): only their own order is
+	 * known, so all follow the outermost native one.
+	 */
+	if (s->walk.verdict == VERDICT_UNVERIFIED) {
+		call = k->n_calls - 1;
+		flags = 0;
+	}
 	/* no call of vm_exec_core() is left: C functions that were called from C, or the native walk ended
 	 * early
 	 */
@@ -411,7 +421,7 @@ static __always_inline bool ruby_step(
 			k->frame += f->ruby.frame_bytes;
 			return true;
 		}
-		at--;
+		at -= s->walk.verdict != VERDICT_UNVERIFIED;
 	}
 	if (!ruby_code(task, k, f, body, id))
 		return false;

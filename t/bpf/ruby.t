@@ -52,6 +52,21 @@ deep=$(waits "$TMP/deep.cap" 'my @s = map { $_->{function} // "?" } grep { $_->{
 like "$deep" '^sleep( deep)+$' "a recursion 300 deep has its innermost frames"
 between "$(echo "$deep" | wc -w)" 110 127 "up to the depth limit"
 
+# --- the JIT compiler: no call of vm_exec_core() executes its code ---
+
+if "$ruby" --yjit -e 'exit RubyVM::YJIT.enabled?' 2>/dev/null; then
+	cat >"$TMP/yjit.rb" <<-'EOF'
+		def deep(n) n > 0 ? deep(n - 1) : sleep(0.01) end
+		60.times { [1].each { |x| deep(3) } }
+	EOF
+	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/yjit.cap" -- "$ruby" --yjit --yjit-call-threshold=2 "$TMP/yjit.rb"
+	waits "$TMP/yjit.cap" 'my $u = join " < ", map { $_->{function} . ($_->{file} =~ /^</ ? "" : ":$_->{line}") } grep { $_->{runtime} } @{$w->{user_stack}};
+		push @o, "$w->{user_stack_verdict} $u" if $w->{total_ns} >= 8e6 && $w->{max_ns} >= 8e6' | sort | uniq -c | sort -rn >"$TMP/yjit"
+	like "$(head -n 1 "$TMP/yjit")" '^ *[0-9]+ unverified sleep:1( < deep:1){4} < block \(2 levels\) in <main>:2 < each:2 < block in <main>:2 < times(:2)? < <main>:2$' "with the JIT compiler all functions are there in their order"
+else
+	skip "this Ruby has no YJIT" 1
+fi
+
 # --- methods that come and go ---
 
 run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/churn.cap" -- "$ruby" "$DATA/ruby/churn.rb" 1
