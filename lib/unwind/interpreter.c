@@ -306,7 +306,8 @@ static bool find_ruby(const struct elffile *f, const struct dynsyms *d, struct u
 		!dynsyms_find(d, "ruby_version", &version))
 		return false;
 	ruby_read(f,
-		&(struct ruby_exports){ version.value, thread.value, thread.size, symbols.value, symbols.size },
+		&(struct ruby_exports){
+			version.value, thread.value, thread.size, symbols.value, symbols.size },
 		ret);
 	find_cold(f, "vm_exec_core.cold", ret->cold);
 	return true;

@@ -38,7 +38,7 @@ find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/' | sort >"$TMP/want"
 same_ways '<rb_vm_exec' "the functions, files and lines are Ruby's, each before its native frame"
 complete=$(waits "$TMP/ways.cap" '$n += $w->{total_ns} if $w->{user_stack_verdict} eq "complete"')
 every=$(waits "$TMP/ways.cap" '$n += $w->{total_ns}')
-ok "at least 99 % of the time has complete native stacks" test "$complete" -ge $((every / 100 * 99))
+ok "at least 99 % of the time has complete native stacks" test "$complete" -ge $((every * 99 / 100))
 "$BIN/symbolize" -q "$TMP/ways.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'ruby::pause' "$TMP/text")" '^	               0 ruby::pause:/.*/t/data/ruby/ways\.rb \(\[ruby\]\)$' "text: method and file"
 "$BIN/fold" "$TMP/text" >"$TMP/folded" 2>/dev/null

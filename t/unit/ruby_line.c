@@ -131,10 +131,11 @@ static void test_bytes(struct tap *t)
 {
 	uint32_t seed = 1;
 	uint64_t sum = 0;
+	size_t n;
 
 	for (int round = 0; round < 20000; round++) {
 		char hex[513];
-		size_t n, digits = (size_t)(round % 256) * 2;
+		size_t digits = (size_t)(round % 256) * 2;
 		const uint8_t *table;
 
 		for (size_t i = 0; i < digits; i++) {
@@ -148,8 +149,8 @@ static void test_bytes(struct tap *t)
 			sum += ruby_line(version, 0, table, n, seed & 1, seed >> 24);
 	}
 	tap_ok(t, sum != 0, "arbitrary bytes are read to their end and no further");
-	tap_ok(t, !ruby_line(0x03010200, 7, NULL, 0, true, 3), "without a table there is no line");
-	tap_ok(t, !ruby_line(0x03010200, 7, NULL, 0, true, SCRIPT_POSITION_NONE),
+	tap_ok(t, !ruby_line(0x03010200, 7, at_edge("", &n), 0, true, 3), "without a table there is no line");
+	tap_ok(t, !ruby_line(0x03010200, 7, at_edge("", &n), 0, true, SCRIPT_POSITION_NONE),
 		"without a position there is none either");
 }
 
