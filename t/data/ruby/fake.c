@@ -68,7 +68,7 @@ void rb_sym_all_symbols(void)
 	TEN(x, 18)                                                                                           \
 	TEN(x, 19)                                                                                           \
 	TEN(x, 20) TEN(x, 21) TEN(x, 22) TEN(x, 23) TEN(x, 24) TEN(x, 25) TEN(x, 26) TEN(x, 27) TEN(x, 28)
-#define LABEL(n) &&insn##n,
+#define LABEL(n) (void *)&&insn##n,
 #define INSN(n)                                                                                              \
 	insn##n : __asm__ volatile("# " #n);                                                                 \
 	if (++at < argc)                                                                                     \
@@ -77,11 +77,7 @@ void rb_sym_all_symbols(void)
 
 __attribute__((noinline)) static int vm_exec_core(int argc, const char *how)
 {
-#ifdef __cppcheck__ /* does not know addresses of labels */
-	static const void *const table[190];
-#else
 	static const void *const table[] = { ALL(LABEL) };
-#endif
 	int at = 0;
 	char c;
 
