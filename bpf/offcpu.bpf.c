@@ -32,6 +32,7 @@
 #include "python.bpf.h"
 #include "php.bpf.h"
 #include "perl.bpf.h"
+#include "ruby.bpf.h"
 #include "script_walk.bpf.h"
 #include "hotspot.bpf.h"
 #include "offcpu_snapshot.bpf.h"

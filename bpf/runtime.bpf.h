@@ -92,6 +92,8 @@ struct script_walk {
 			function */
 	__u32 what; /* PERL_IS_* */
 	__u64 cv; /* of Perl: what is executed; of PHP: the function that was read last */
+	__u64 head[5]; /* of Ruby: the beginning of an object */
+	__u64 text_at, text_len; /* the string that was found last */
 	struct perl_place place; /* that was looked up last */
 	__u64 package, package_at,
 		package_head; /* the package that was found last, and its name; of PHP: the class */

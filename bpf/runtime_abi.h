@@ -17,6 +17,7 @@ enum runtime_kind {
 	RUNTIME_JAVA = 2,
 	RUNTIME_PHP = 3,
 	RUNTIME_PERL = 4,
+	RUNTIME_RUBY = 5,
 	RUNTIME_KINDS
 };
 
@@ -65,6 +66,29 @@ struct perl_layout {
 	__s32 first;
 };
 
+/* How a thread of Ruby finds its own structure, a thread-local variable of libruby. */
+enum ruby_thread {
+	RUBY_THREAD_KEY = 1, /* `state` has a key of thread-specific data */
+	RUBY_THREAD_MODULE = 2, /* `state` has the number of libruby's block of thread-local storage */
+	RUBY_THREAD_FIXED = 3, /* at a fixed distance of the thread pointer: Ruby is the program itself */
+};
+
+/* MRI: the state leads to rb_thread_t. */
+struct ruby_layout {
+	__u64 symbols; /* address of ruby_global_symbols.str, which the names follow; 0 = not known */
+	__s32 thread_at; /* of RUBY_THREAD_MODULE and _FIXED: where the variable is */
+	__u16 thread_way; /* enum ruby_thread */
+	__u16 thread_ec, thread_native, thread_id; /* thread_native: 0 = the thread has the id itself */
+	__u16 ec_thread;
+	__u16 frame_bytes;
+	__u16 body_insns; /* insns_info */
+	__u16 line_bytes; /* of an entry of it */
+	__u16 first_line_shift;
+	__u16 operators; /* IDs up to this one are their own serial number */
+	__u16 string_embedded; /* offset of the text; 0 = behind the head, the length is in the flags */
+	__u16 pad[3];
+};
+
 /*
  * An interpreter, by its file. Addresses are those of the ELF file; everything
  * else is an offset in bytes inside the structure that the name begins with.
@@ -98,6 +122,7 @@ struct runtime_file {
 		};
 		struct php_layout php;
 		struct perl_layout perl;
+		struct ruby_layout ruby;
 	};
 };
 
@@ -115,8 +140,8 @@ struct runtime_file {
  * Several that follow the same native frame are in the order of calls,
  * innermost first. Code is freed and its memory is used again: the check is a
  * hash of what identifies the code and its process, and belongs to the name.
- * The position of CPython counts code units of two bytes, that of others is the
- * line.
+ * The position of CPython counts code units of two bytes, that of Ruby words of
+ * code, that of others is the line.
  */
 #define SCRIPT_AT_SHIFT 48
 #define SCRIPT_CODE(word) ((word) & ((1ULL << SCRIPT_AT_SHIFT) - 1))

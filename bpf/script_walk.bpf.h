@@ -136,6 +136,8 @@ static __always_inline bool script_begin(struct task_struct *task, struct scratc
 		return php_begin(task, k, f, s->walk.runtime_bias);
 	if (WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL)
 		return perl_begin(task, k, f, s->walk.runtime_bias);
+	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		return ruby_begin(task, k, f, s->walk.runtime_bias);
 	return false;
 }
 
@@ -150,6 +152,8 @@ static __always_inline bool script_next(struct task_struct *task, struct scratch
 		return python_step(task, s, f); /* of current: python_steps() */
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
 		return php_step(task, s, f);
+	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		return ruby_step(task, s, f);
 	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_step(task, s, f);
 }
 
@@ -165,6 +169,8 @@ static __always_inline bool is_of(struct task_struct *task, struct script_walk *
 		return python_is(task, k, f, ev);
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
 		return php_is(task, k, f, ev, hint);
+	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		return ruby_is(task, k, f, ev, hint);
 	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_is(task, k, f, ev, hint);
 }
 
@@ -178,6 +184,8 @@ static __always_inline void names_of(struct task_struct *task, struct script_wal
 		php_names(task, k, f, ev);
 	else if (WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL)
 		perl_names(task, k, f, ev, hint);
+	else if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		ruby_names(task, k, f, ev, hint);
 }
 
 /* For current: global functions, which the verifier checks one by one. */
@@ -226,6 +234,12 @@ static __always_inline __u64 pack(struct offcpu_ev_code *ev)
 	return at + lines;
 }
 
+/* Does another thread's garbage collection move names? */
+static __always_inline bool moves(const struct runtime_file *f)
+{
+	return WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY;
+}
+
 /* Send the names of script frame I, unless they were sent. False if that failed. */
 static __always_inline bool send_names(
 	struct task_struct *task, struct scratch *s, struct offcpu_ev_code *ev, __u32 i)
@@ -258,9 +272,10 @@ static __always_inline bool send_names(
 		own_names_of(hint);
 	/*
 	 * While current is here, its frames refer to the code. Another thread may
-	 * have let it go: what was read belongs to it only if it is still the same.
+	 * have let it go, and Ruby may move strings while one of its threads waits:
+	 * what was read belongs to it only if it is still the same.
 	 */
-	if (task && !is_of(task, k, f, ev, hint))
+	if (task ? !is_of(task, k, f, ev, hint) : moves(f) && !own_is_of(hint))
 		return false;
 	bytes = pack(ev);
 	barrier_var(bytes); /* as in put() */
@@ -309,7 +324,15 @@ struct other_script {
 	struct offcpu_ev_code *ev;
 	struct task_struct *task;
 	bool failed;
+	bool begun;
 };
+
+/* A callback for its stack alone: that of the program and those of its callbacks have 512 bytes together. */
+static long other_script_begin(__u32 i, struct other_script *o)
+{
+	o->begun = script_begin(o->task, o->s);
+	return 1;
+}
 
 static long other_script_step(__u32 i, struct other_script *o)
 {
@@ -405,7 +428,8 @@ static __always_inline void find_other_scripts(struct task_struct *task, struct 
 
 	if (!script_calls(true))
 		return;
-	if (script_begin(task, s))
+	bpf_loop(1, other_script_begin, &o, 0);
+	if (o.begun)
 		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_script_step, &o, 0);
 	script_end(s);
 }

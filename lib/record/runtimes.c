@@ -6,6 +6,7 @@
 #include "record/perl.h"
 #include "record/php.h"
 #include "record/python.h"
+#include "record/ruby.h"
 #include "system/maps.h"
 
 #include <errno.h>
@@ -34,6 +35,8 @@ static const struct runtime {
 		"executor_globals and execute_ex", "built with thread safety" },
 	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" },
 		"PL_thr_key and Perl_runops_standard", "built without ithreads" },
+	[RUNTIME_RUBY] = { "ruby", ruby_layout, ruby_line, false, { "ruby", "libruby" },
+		"ruby_version and ruby_native_thread_p", NULL },
 };
 
 struct file {
@@ -162,6 +165,8 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 		*ret = (struct runtime_file){ 0 };
 	else if (f->kind == RUNTIME_PYTHON)
 		python_counter(ret, i->counter, i->state_bytes);
+	else if (i->kind == RUNTIME_RUBY)
+		ruby_places(ret, i->names, i->thread_way, i->thread_at);
 	return r->n_files++;
 }
 

@@ -333,6 +333,17 @@ static void put_java(struct buf *b, const char *name)
 	buftext_escaped(b, dot ? dot + 1 : name, TEXT_LINE);
 }
 
+/* Readers cut a name at "(", which is in the middle of Ruby's "block (2 levels) in f". */
+static void put_script_text(struct buf *b, const char *text)
+{
+	const size_t from = b->len;
+
+	buftext_escaped(b, text, TEXT_LINE);
+	for (size_t i = from; i < b->len; i++)
+		if (b->p[i] == '(' || b->p[i] == ')')
+			b->p[i] = b->p[i] == '(' ? '{' : '}';
+}
+
 /* As CPython names its functions for perf: "py::function:file". */
 static void put_script(struct buf *b, const struct frame *f)
 {
@@ -350,9 +361,9 @@ static void put_script(struct buf *b, const struct frame *f)
 	}
 	buftext_escaped(b, python ? "py" : f->runtime, TEXT_WORD);
 	buftext_str(b, "::");
-	buftext_escaped(b, f->name, TEXT_LINE);
+	put_script_text(b, f->name);
 	buftext_str(b, ":");
-	buftext_escaped(b, f->file ? f->file : "", TEXT_LINE);
+	put_script_text(b, f->file ? f->file : "");
 }
 
 static void put_symbol(struct buf *b, const struct frame *f)

@@ -5,6 +5,7 @@
 #include "elf/symbols.h"
 #include "unwind/fde.h"
 #include "unwind/hotspot.h"
+#include "unwind/ruby.h"
 #include "unwind/x86.h"
 #include "runtime_abi.h"
 
@@ -372,6 +373,13 @@ static void find_part(const struct elffile *f, struct unwindtab_interpreter *ret
 	}
 }
 
+static void find_outside(const struct elffile *f, const struct proof *p, struct unwindtab_interpreter *ret)
+{
+	find_static(f, p, ret);
+	if (!ret->cold[1] && ret->eval[1])
+		find_part(f, ret);
+}
+
 static const struct proof proofs[] = {
 	{ RUNTIME_PYTHON, "_PyRuntime", "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold",
 		"_Py_next_func_version", python_version },
@@ -399,9 +407,7 @@ static bool find(const struct elffile *f, const struct dynsyms *d, const struct 
 	ret->kind = p->kind;
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
-	find_static(f, p, ret);
-	if (!ret->cold[1])
-		find_part(f, ret);
+	find_outside(f, p, ret);
 	return true;
 }
 
@@ -417,6 +423,22 @@ static bool find_java(const struct elffile *f, const struct dynsyms *d, struct u
 	return true;
 }
 
+static bool find_ruby(const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret)
+{
+	struct elfcode_symbol version, thread, symbols;
+
+	if (!dynsyms_find(d, "ruby_native_thread_p", &thread) ||
+		!dynsyms_find(d, "rb_sym_all_symbols", &symbols) ||
+		!dynsyms_find(d, "ruby_version", &version))
+		return false;
+	ruby_read(f,
+		&(struct ruby_exports){
+			version.value, thread.value, thread.size, symbols.value, symbols.size },
+		ret);
+	find_outside(f, &(struct proof){ .cold = "vm_exec_core.cold" }, ret);
+	return true;
+}
+
 struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct unwindtab_hotspot *hotspot)
 {
 	struct unwindtab_interpreter ret = { 0 };
@@ -428,6 +450,7 @@ struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct un
 	for (size_t i = 0; i < ARRAY_LEN(proofs); i++)
 		if (find(f, &d, &proofs[i], &ret))
 			return ret;
-	find_java(f, &d, &ret, hotspot);
+	if (!find_ruby(f, &d, &ret))
+		find_java(f, &d, &ret, hotspot);
 	return ret;
 }

@@ -50,7 +50,10 @@ struct unwindtab_interpreter {
 	uint32_t version; /* as in Py_Version; 0 = not found out */
 	uint64_t state, state_bytes; /* the variable that leads to everything; 0 = this build has none */
 	uint64_t eval[2], cold[2]; /* the function that executes script code, and its unlikely part */
-	uint64_t counter; /* a variable that counts code objects; 0 = not found */
+	uint64_t counter; /* of Python: a variable that counts code objects; 0 = not found */
+	uint64_t names; /* of Ruby: the table of its symbols; 0 = not found */
+	uint32_t thread_way; /* of Ruby: enum ruby_thread, and where the variable is in that block */
+	int32_t thread_at;
 };
 
 #define UNWINDTAB_HOTSPOT_SIZES 10

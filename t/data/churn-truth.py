@@ -33,7 +33,16 @@ def python(f, caller, stack):
         return n, m and f["file"] == "<%s>" % m.group(2) and f["line"] == 2 + n % 61
 
 
-judge = {"perl": perl, "php": php, "python": python}[sys.argv[1]]
+def ruby(f):
+    m = re.fullmatch(r"(?:block in )?f_(\d+)", f["function"])
+    file = re.fullmatch(r"file(\d+)", f["file"] or "")
+    # functions in C have the file and the line of their caller
+    if m or file and f["function"] in ("sleep", "each"):
+        n = int(file.group(1)) if file else -1
+        return n, (not m or int(m.group(1)) == n) and f["line"] == 2 + n % 61
+
+
+judge = {"perl": perl, "php": php, "python": python, "ruby": ruby}[sys.argv[1]]
 right = wrong = unnamed = 0
 seen = set()
 for line in open(sys.argv[2], encoding="utf-8"):

@@ -2,8 +2,9 @@
 """compare-scripts.py DIR JSON NATIVE WHEN [v]: compare what programs said about their frames (DIR/NAME: a
 PID, then "FUNCTION<tab>FILE<tab>LINE" for each frame, innermost first) with the script frames of symbolize's
 output. WHEN is "before" (waits that began before the recording) or "during". NATIVE is the function in C
-that executes script code: each must be followed by a script frame with a file. Prints a line for each NAME:
-same, different, misplaced, or no wait."""
+that executes script code: each must be followed by a script frame with a file; "<NATIVE" is the one that
+calls that function: such a frame must be before it. Prints a line for each NAME: same, different,
+misplaced, or no wait."""
 import json, os, re, sys
 
 waits = {}
@@ -14,8 +15,10 @@ for line in open(sys.argv[2], encoding="utf-8", errors="surrogateescape"):
 
 
 def misplaced(stack):
+    if sys.argv[3].startswith("<"):
+        stack = stack[::-1]
     for a, b in zip(stack, stack[1:] + [{}]):
-        native = "runtime" not in a and a["symbol"] == sys.argv[3] and not a["reason"]
+        native = "runtime" not in a and a["symbol"] == sys.argv[3].lstrip("<") and not a["reason"]
         if native and ("runtime" not in b or not b["file"]):
             return True
     return False

@@ -124,6 +124,42 @@ static void test_perl(struct tap *t, const char *path)
 		"%s: a library says nothing about its users' interpreters", library);
 }
 
+/* A libruby. The oracle is what objdump disassembles of the functions that lead to each. */
+static void test_ruby(struct tap *t, const char *path)
+{
+	static const char version[] =
+		"/usr/bin/ruby -e 'printf(\"%x%02x%02x00\", *RUBY_VERSION.split(%q(.)).map(&:to_i))'";
+	const struct unwindtab_interpreter i = find(path);
+	char command[PATH_MAX + 300];
+
+	if (access(path, R_OK) != 0) {
+		tap_skip(t, path, "it is not there");
+		return;
+	}
+	tap_ok(t, i.kind == RUNTIME_RUBY, "%s is recognised", path);
+	tap_ok(t, i.version == run(version, NULL) && i.version, "%s: its version is its own", path);
+	snprintf(command, sizeof(command),
+		"objdump -d --no-show-raw-insn --disassemble=rb_vm_exec %s | grep -c 'call  *%" PRIx64 " '",
+		path, i.eval[0]);
+	tap_ok(t, run(command, NULL) >= 1, "%s: rb_vm_exec() calls the evaluation function", path);
+	snprintf(command, sizeof(command),
+		"readelf --debug-dump=frames-interp %s 2>/dev/null | grep -c 'pc=0*%" PRIx64
+		"\\.\\.0*%" PRIx64 "$'",
+		path, i.eval[0], i.eval[1]);
+	tap_ok(t, run(command, NULL) == 1, "%s: it has the size that readelf sees", path);
+	snprintf(command, sizeof(command),
+		"readelf -rW %s | awk '$3 == \"R_X86_64_DTPMOD64\"' | grep -c '^0*%" PRIx64 "'", path,
+		i.state);
+	tap_ok(t, i.thread_way == RUBY_THREAD_MODULE && run(command, NULL) == 1,
+		"%s: the thread's variable is in a block that the dynamic linker numbers", path);
+	snprintf(command, sizeof(command),
+		"objdump -d --no-show-raw-insn --disassemble=rb_sym_all_symbols %s | grep -c '# %" PRIx64
+		" '",
+		path, i.names);
+	tap_ok(t, run(command, NULL) == 2, "%s: the table of symbols is used twice where all are listed",
+		path);
+}
+
 static void test_damage(struct tap *t, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -222,8 +258,8 @@ static void test_java(struct tap *t, const char *path)
 	elffile_close(f);
 }
 
-/* Damage to the tables of libjvm and what is around them must not be followed anywhere. */
-static void test_java_damage(struct tap *t, const char *path)
+/* Damage to the tables of libjvm or libruby and what is around them must not be followed anywhere. */
+static void test_data_damage(struct tap *t, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	off_t len = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
@@ -250,10 +286,14 @@ static void test_java_damage(struct tap *t, const char *path)
 				bytes[x->offset + seed % x->size] = (uint8_t)(seed >> 20);
 			}
 		}
-		found += find_jvm(f, &i, &h);
+		i = interpreter_find(f, &h);
+		if (i.kind == RUNTIME_JAVA)
+			found += find_jvm(f, &i, &h);
+		else
+			found += i.kind == RUNTIME_RUBY;
 		elffile_close(f);
 	}
-	tap_ok(t, !bytes || found, "a damaged libjvm is read without harm");
+	tap_ok(t, !bytes || found, "if it is damaged, %s is read without harm", path);
 	free(bytes);
 	if (fd >= 0)
 		close(fd);
@@ -321,11 +361,13 @@ int main(void)
 		"/usr/bin/perl -e '$] =~ /(.)\\.(...)(...)/; printf \"%x%02x%02x00\", $1, $2, $3'",
 		"PL_thr_key", "Perl_runops_standard");
 	test_perl(&t, "/usr/bin/perl");
+	test_ruby(&t, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1");
 	tap_ok(&t, find("/proc/self/exe").kind == RUNTIME_NONE, "a program with other symbols is none");
 	if (!realpath("/usr/bin/python3", python))
 		python[0] = 0;
 	test_damage(&t, python);
 	test_java(&t, LIBJVM);
-	test_java_damage(&t, LIBJVM);
+	test_data_damage(&t, LIBJVM);
+	test_data_damage(&t, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1");
 	return tap_done(&t);
 }
