@@ -85,7 +85,7 @@ is "$(lied huge)" "Forged::sub0:10 ?: Forged::sub2:12 {main}:13" "a name of 2 GB
 is "$(lied calls)" "Forged::sub0:10 Forged::sub1:11 Forged::sub2:12" "more calls from C than native frames: all follow the outermost one"
 "$BIN/symbolize" -q "$TMP/lie.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'not readable' "$TMP/text")" '^	               0 \[perl: not readable\] \(\[perl\]\)$' "what is not readable is printed as such"
-like "$(grep 'Forged::.x0a' "$TMP/text")" '^	               0 perl::Forged::\\x0a;\(\\x09' "control characters in a name are escaped"
+like "$(grep 'Forged::.x0a' "$TMP/text")" '^	               0 perl::Forged::\\x0a;{\\x09' "control characters in a name are escaped"
 for how in future debugging; do
 	is "$(lied $how)" "" "not known ($how): no frames are guessed"
 done

@@ -139,7 +139,7 @@ is "$(lied class)" "forged0:10 forged1:11 forged2:12 forged3:13" "a class that c
 is "$(lied line)" "forged0:10 forged1: forged2:12 forged3:13" "an opcode of another function has no line"
 "$BIN/symbolize" -q "$TMP/lie.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'not readable' "$TMP/text")" '^	               0 \[php: not readable\] \(\[php\]\)$' "what is not readable is printed as such"
-like "$(grep 'php::.x0a' "$TMP/text")" '^	               0 php::\\x0a;\(\\x09' "control characters in a name are escaped"
+like "$(grep 'php::.x0a' "$TMP/text")" '^	               0 php::\\x0a;{\\x09' "control characters in a name are escaped"
 is "$(lied future)" "" "an unknown version: no frames are guessed"
 is "$(counter "$TMP/lie.cap" scripts.refused)" 1 "and that is counted"
 like "$("$BIN/capinfo" "$TMP/lie.cap")" 'php 9\.9 \(version not known, its functions are not shown\), 1 process' "and the capture says so"

@@ -128,7 +128,7 @@ is "$(lied width)" "native ? ? ? forged3" "strings of an unknown form are not re
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.unnamed)" -ge 4
 "$BIN/symbolize" -q "$TMP/lie.cap" >"$TMP/text" 2>/dev/null
 like "$(grep 'not readable' "$TMP/text")" '^	               0 \[python: not readable\] \(\[python\]\)$' "and is printed as such"
-like "$(grep 'py::.x0a' "$TMP/text")" '^	               0 py::\\x0a;\(\\x09' "control characters in a name are escaped"
+like "$(grep 'py::.x0a' "$TMP/text")" '^	               0 py::\\x0a;{\\x09' "control characters in a name are escaped"
 is "$(lied future)" "native" "an unknown version: no frames are guessed"
 is "$(counter "$TMP/lie.cap" scripts.refused)" 1 "and that is counted"
 like "$("$BIN/capinfo" "$TMP/lie.cap")" 'python 3\.99 \(version not known, its functions are not shown\), 1 process' "and the capture says so"

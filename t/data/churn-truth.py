@@ -33,7 +33,7 @@ def python(f, caller, stack):
         return n, m and f["file"] == "<%s>" % m.group(2) and f["line"] == 2 + n % 61
 
 
-def ruby(f):
+def ruby(f, caller, stack):
     m = re.fullmatch(r"(?:block in )?f_(\d+)", f["function"])
     file = re.fullmatch(r"file(\d+)", f["file"] or "")
     # functions in C have the file and the line of their caller
