@@ -312,7 +312,7 @@ static __always_inline bool java_class(
 	struct task_struct *task, struct scratch *s, const struct hotspot_file *f, __u64 pool)
 {
 	struct hotspot_walk *h = &s->hotspot;
-	__u64 holder, of;
+	__u64 holder;
 
 	if (h->pool == pool && pool)
 		return true;
@@ -323,7 +323,7 @@ static __always_inline bool java_class(
 	h->pool_cache = HOTSPOT_WORD(h, AT_POOL + f->pool_cache);
 	h->file_at = f->pool_file ? pool + f->pool_file : holder + f->klass_file;
 	/* the class refers to the constants that refer to it */
-	if (script_read(task, &of, 8, holder + f->klass_pool) || of != pool ||
+	if (script_read(task, &h->name, 8, holder + f->klass_pool) || h->name != pool ||
 		script_read(task, &h->holder_name, 8, holder + f->klass_name))
 		return false;
 	h->hash = mix(mix(s->script.seed, pool), holder);
@@ -463,8 +463,7 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
 {
 	struct hotspot_walk *h = &s->hotspot;
 	struct script_id id = { .code = h->method, .check = h->check };
-	__u64 bytes, file = 0;
-	__u16 index = 0;
+	__u64 bytes;
 	__u8 one = 1;
 	__u32 n;
 
@@ -476,10 +475,11 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
 	ev->check = id.check;
 	ev->class_bytes = java_symbol(task, f, h->holder_name, ev->class, HOTSPOT_CLASS_BYTES);
 	ev->name_bytes = java_symbol(task, f, h->name, ev->name, HOTSPOT_NAME_BYTES);
-	/* an index of the constants; 0: not known */
-	if (!script_read(task, &index, 2, h->file_at) && index)
-		script_read(task, &file, 8, h->pool + f->pool_bytes + (__u64)index * 8);
-	ev->file_bytes = java_symbol(task, f, file, ev->file, HOTSPOT_NAME_BYTES);
+	/* an index of the constants; 0: not known. In memory: the stack is full */
+	h->words[0] = h->words[1] = 0;
+	if (!script_read(task, h->words, 2, h->file_at) && h->words[0])
+		script_read(task, &h->words[1], 8, h->pool + f->pool_bytes + h->words[0] * 8);
+	ev->file_bytes = java_symbol(task, f, h->words[1], ev->file, HOTSPOT_NAME_BYTES);
 	n = h->n_lines;
 	ev->lines_cut = n >= HOTSPOT_LINES_BYTES;
 	if (ev->lines_cut)
