@@ -146,8 +146,8 @@ static __always_inline bool script_next(struct task_struct *task, struct scratch
 
 	if (!f || !s->script.frame || s->ev.scripts >= depth || s->ev.scripts >= OFFCPU_SCRIPTS_MAX)
 		return false;
-	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
-		return python_step(task, s, f);
+	if (WATCHED(RUNTIME_PYTHON) && task && f->kind == RUNTIME_PYTHON)
+		return python_step(task, s, f); /* of current: python_steps() */
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
 		return php_step(task, s, f);
 	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_step(task, s, f);
@@ -273,13 +273,17 @@ static __always_inline bool send_names(
 __noinline int script_step(void)
 {
 	struct scratch *s = my_scratch();
+
+	return INTERPRETERS && s && script_next(NULL, s);
+}
+
+/* A function of its own: with the others in one, the kernel's limit for the stack would be exceeded. */
+__noinline int python_steps(void)
+{
+	struct scratch *s = my_scratch();
 	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
 
-	if (!INTERPRETERS || !f)
-		return false;
-	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
-		return python_own_steps(s, f);
-	return script_next(NULL, s);
+	return WATCHED(RUNTIME_PYTHON) && f && python_own_steps(s, f);
 }
 
 /* `unsent` becomes 1 if that failed. False behind the last frame. */
@@ -348,6 +352,11 @@ static long own_script_step(__u32 i, void *unused)
 	return !script_step();
 }
 
+static long own_python_steps(__u32 i, void *unused)
+{
+	return !python_steps();
+}
+
 static long own_script_name(__u32 i, void *unused)
 {
 	return !script_name(i);
@@ -357,11 +366,17 @@ static long own_script_name(__u32 i, void *unused)
 __noinline int find_own_scripts(void)
 {
 	struct scratch *s = my_scratch();
+	const struct runtime_file *f;
 
 	if (!INTERPRETERS || !s || !script_calls(false))
 		return 0;
-	if (script_begin(NULL, s))
-		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
+	if (script_begin(NULL, s)) {
+		f = runtime_of(&s->walk);
+		if (WATCHED(RUNTIME_PYTHON) && f && f->kind == RUNTIME_PYTHON)
+			bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_python_steps, NULL, 0);
+		else
+			bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
+	}
 	script_end(s);
 	return 0;
 }
