@@ -271,6 +271,11 @@ __noinline int python_own_code(__u64 code)
 	if (known->code != code || known->seed != k->seed || known->counter != k->counter) {
 		if (!python_code(NULL, k, f, code))
 			return false;
+		/* an object that is there was counted: else this is not the counter */
+		if (CODE_INT(k, f->code_version) >= k->counter) {
+			k->counter = 0;
+			return true;
+		}
 		known->code = code;
 		known->seed = k->seed;
 		known->check = k->check;
