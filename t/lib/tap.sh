@@ -5,7 +5,7 @@
 #   ok NAME COMMAND...        passes if COMMAND exits with 0
 #   status N NAME COMMAND...  passes if COMMAND exits with N (never after a crash)
 #   is GOT WANT NAME          compares two strings
-#   like GOT REGEX NAME       matches with grep -E
+#   like GOT REGEX NAME       matches with grep -E; one of several lines, with Perl
 #   same FILE FILE NAME       compares two files, shows the first differences
 #   skip NAME REASON          counts a test that cannot run here
 #   run COMMAND...            runs it; sets $out and $err (files) and $rc
@@ -125,8 +125,17 @@ is() {
 	fi
 }
 
+# grep(1) takes each line of a pattern for a pattern of its own: several lines are Perl's
+matches() {
+	case $2 in
+	*"
+"*) printf '%s\n' "$1" | perl -e '$like = shift; local $/; exit <STDIN> !~ /$like/' "$2" ;;
+	*) printf '%s\n' "$1" | grep -qE -e "$2" ;;
+	esac
+}
+
 like() {
-	if printf '%s\n' "$1" | grep -qE -e "$2"; then
+	if matches "$1" "$2"; then
 		pass "$3"
 	else
 		fail "$3"
