@@ -65,10 +65,10 @@ for how in plain interpreted compiled; do
 	case $got in *differs* | *none*) echo "$got" | head -60 | diag ;; esac
 done
 like "$("$BIN/symbolize" -q "$TMP/ways.cap")" '
- +0 LWays;::deep \(\[java\]\)
- +0 LWays;::lambda\$start\$0 ' "text: methods are named as perf names those of perf-map-agent"
+\s+0 LWays;::deep \(\[java\]\)
+\s+0 LWays;::lambda\$start\$0 ' "text: methods are named as perf names those of perf-map-agent"
 like "$("$BIN/symbolize" -q --lines "$TMP/ways.cap")" '
- +0 LWays;::deep \(\[java\]\)
+\s+0 LWays;::deep \(\[java\]\)
  +Ways\.java:[0-9]+
 ' "text: files and lines with --lines"
 like "$("$BIN/symbolize" -q "$TMP/ways.cap" | "$BIN/fold")" ';LWays:?;?::deep' "fold: methods are in folded stacks"
