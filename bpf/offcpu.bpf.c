@@ -34,6 +34,7 @@
 #include "perl.bpf.h"
 #include "script_walk.bpf.h"
 #include "hotspot.bpf.h"
+#include "v8.bpf.h"
 #include "offcpu_snapshot.bpf.h"
 #include "offcpu_user.bpf.h"
 

@@ -21,8 +21,9 @@
  */
 const volatile __u32 scripts;
 #define WATCHED(kind) (scripts >> (kind)&1)
+#define MADE_CODE (scripts & (1U << RUNTIME_JAVA | 1U << RUNTIME_V8)) /* native code, by the runtime */
 #define INTERPRETERS                                                                                         \
-	(scripts & ~(1U << RUNTIME_JAVA)) /* with frames behind those of an evaluation function */
+	(scripts & ~(1U << RUNTIME_JAVA | 1U << RUNTIME_V8)) /* frames behind those of an evaluation function */
 
 /* By number: what lib/record/unwind_memory.c put there. */
 struct {
@@ -105,6 +106,35 @@ struct hotspot_walk {
 	__u64 check;
 	__u64 lines, name, holder_name, file; /* of it: addresses of line table and symbols */
 	__u8 bytes[HOTSPOT_BYTES];
+};
+
+#define V8_OBJECT_BYTES 256
+
+/* A text in the memory of V8. */
+struct v8_text {
+	__u64 at; /* of its characters */
+	__u32 len; /* characters */
+	__u32 kind; /* enum script_string */
+};
+
+/* What a walk knows of a process with V8. */
+struct v8_walk {
+	__u32 next; /* the second pass: index in unwind_walk.java */
+	__u32 more, lost; /* enum v8_more; names could not be sent */
+	__u32 kind; /* enum v8_code, of the frame's code */
+	__u64 function_map, shared_map; /* whose types were checked */
+	__u64 frame[5]; /* from the bytecode's offset up to the context */
+	__u64 shared, script, source; /* of the function */
+	__u64 code, check, place_check, position; /* of the frame found last */
+	__u64 string; /* the next one to look at */
+	__u64 script_hash; /* of `script` */
+	__u64 hash;
+	__u64 bytecode, positions; /* of interpreted and baseline code: the array; the table of positions */
+	__u64 begin; /* of compiled code: its first instruction */
+	__u64 deopt; /* of optimised code */
+	__u64 line_ends, first_line; /* of the script */
+	struct v8_text name, file, text; /* of the function; found last */
+	__u8 object[V8_OBJECT_BYTES];
 };
 
 /* Read memory of TASK, in the sleepable iterator; of current if TASK is NULL. */

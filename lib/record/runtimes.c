@@ -6,6 +6,7 @@
 #include "record/perl.h"
 #include "record/php.h"
 #include "record/python.h"
+#include "record/v8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,6 +28,7 @@ static const struct runtime {
 	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false, { "libjvm" } },
 	[RUNTIME_PHP] = { "php", php_layout, NULL, true, { "php", "libphp" } },
 	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" } },
+	[RUNTIME_V8] = { "v8", v8_layout, NULL, false, { "node", "libnode" } },
 };
 
 struct file {
@@ -71,7 +73,7 @@ struct runtimes {
 static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 {
 	for (size_t k = 1; k < RUNTIME_KINDS; k++) {
-		if (strlen(known[k].name) == len && memcmp(known[k].name, name, len) == 0) {
+		if (known[k].name && strlen(known[k].name) == len && memcmp(known[k].name, name, len) == 0) {
 			r->wanted[k] = true;
 			return 0;
 		}
@@ -134,7 +136,7 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 {
 	struct file *f;
 
-	if (!r || !i->kind || i->kind >= RUNTIME_KINDS || !r->wanted[i->kind] || r->n_files == RUNTIMES_MAX)
+	if (!r || !i->kind || i->kind >= RUNTIME_KINDS || !known[i->kind].name || !r->wanted[i->kind] || r->n_files == RUNTIMES_MAX)
 		return 0;
 	*ret = (struct runtime_file){ .kind = i->kind,
 		.version = i->version,
@@ -390,7 +392,8 @@ static uint32_t frame(struct runtimes *r, uint32_t kind, uint32_t at, uint32_t l
 
 bool runtimes_instead(const struct runtimes *r, uint32_t file)
 {
-	return r && file < r->n_files && r->files[file].kind == RUNTIME_JAVA;
+	return r && file < r->n_files &&
+	       (r->files[file].kind == RUNTIME_JAVA || r->files[file].kind == RUNTIME_V8);
 }
 
 /* The id of a frame of KIND and VERSION at POSITION of the function (CODE, CHECK). */
@@ -423,7 +426,7 @@ size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_
 
 	if (!f || f->kind == RUNTIME_NONE)
 		return 0;
-	slot = f->kind == RUNTIME_JAVA ? idmap_find(&r->by_place, SCRIPT_CODE(code),
+	slot = runtimes_instead(r, file) ? idmap_find(&r->by_place, SCRIPT_CODE(code),
 						 place_key(check, SCRIPT_POSITION(position)))
 				       : NULL;
 	if (slot && r->places[slot->value].n) {
