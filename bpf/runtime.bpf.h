@@ -115,6 +115,7 @@ struct v8_text {
 	__u64 at; /* of its characters */
 	__u32 len; /* characters */
 	__u32 kind; /* enum script_string */
+	__u64 hash;
 };
 
 /* What a walk knows of a process with V8. */
@@ -124,11 +125,13 @@ struct v8_walk {
 	__u32 kind; /* enum v8_code, of the frame's code */
 	__u64 function_map, shared_map; /* whose types were checked */
 	__u64 frame[5]; /* from the bytecode's offset up to the context */
+	__u64 words[3]; /* of what is read */
 	__u64 shared, script, source; /* of the function */
 	__u64 code, check, place_check, position; /* of the frame found last */
 	__u64 string; /* the next one to look at */
 	__u64 script_hash; /* of `script` */
 	__u64 hash;
+	__u64 factor, sum; /* of a text that is being hashed */
 	__u64 bytecode, positions; /* of interpreted and baseline code: the array; the table of positions */
 	__u64 begin; /* of compiled code: its first instruction */
 	__u64 deopt; /* of optimised code */

@@ -32,6 +32,7 @@
 #define V8_CHUNK_BYTES 4096
 #define V8_CHUNKS 256 /* of a source, when its lines are counted */
 #define V8_LINES_STEPS 24
+#define V8_NAME_STEPS (6 * OFFCPU_SCRIPTS_MAX) /* frames, and functions in them */
 
 enum v8_form { V8_SEQUENTIAL = 0, V8_CONS = 1, V8_EXTERNAL = 2, V8_SLICED = 3, V8_THIN = 5 };
 
@@ -63,8 +64,10 @@ struct v8_events {
 	__u64 lines;
 	__u64 wide; /* it has characters of two bytes */
 	__u64 lo, n; /* of a search */
-	__u64 inlining; /* of optimised code: number of the function that is in another one, + 1 */
 	__u64 raw;
+	__u64 outer; /* `raw` of the function that this one is in */
+	__u64 placed; /* `raw` is known */
+	__u64 words[2]; /* of what is read */
 	__u8 sizes[V8_SIZES_BYTES];
 };
 
@@ -145,22 +148,24 @@ static __always_inline bool v8_made(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 pc)
 {
 	struct unwind_walk *w = &s->walk;
-	__u64 head[3], other[3], frame[2], flags = 0, map = 0, heap;
+	__u64 *head = s->v8.words, *frame = s->v8.frame, flags = 0, map = 0, heap, low, high;
 
 	if (pc >= w->v8_low && pc < w->v8_high)
 		return true;
 	heap = v8_heap(task, f, pc, head);
-	if (!heap || pc < head[1] || pc >= head[2] ||
+	low = head[1];
+	high = head[2];
+	if (!heap || pc < low || pc >= high ||
 		script_read(task, &flags, 8, (pc & ~(V8_PAGE - 1)) + f->v8.page_flags) ||
 		!(flags & V8_EXECUTABLE) || script_read(task, frame, 16, w->fp - 16))
 		return false;
 	if (!V8_IS_OBJECT(frame[0]) || !V8_IS_OBJECT(frame[1]) ||
 		script_read(task, &map, 8, frame[0] - 1) ||
 		!v8_is(task, map, f->v8.type_function, V8_FUNCTION_TYPES) ||
-		v8_heap(task, f, frame[0], other) != heap)
+		v8_heap(task, f, frame[0], head) != heap)
 		return false;
-	w->v8_low = head[1];
-	w->v8_high = head[2];
+	w->v8_low = low;
+	w->v8_high = high;
 	return true;
 }
 
@@ -221,51 +226,104 @@ static __always_inline bool v8_string_hop(struct task_struct *task, struct v8_wa
 	return true;
 }
 
-/* Find the characters of STRING: sets `text`. */
-static __always_inline bool v8_string(struct task_struct *task, struct v8_walk *v, __u64 string)
+static long v8_own_hop(__u32 i, void *unused)
 {
+	struct scratch *s = my_scratch();
+
+	return !s || !v8_string_hop(NULL, &s->v8) || !s->v8.string;
+}
+
+/* Of a task that is not current: on the stack of the function that goes through its frames. */
+struct v8_other {
+	struct scratch *s;
+	struct v8_events *ev;
+	struct task_struct *task;
+};
+
+#ifndef OFFCPU_RAW
+
+static long v8_other_hop(__u32 i, struct v8_other *o)
+{
+	return !o->task || !v8_string_hop(o->task, &o->s->v8) || !o->s->v8.string;
+}
+
+#endif
+
+/* Find the characters of STRING: sets `text`. */
+static __always_inline bool v8_find_string(struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 string)
+{
+	struct v8_walk *v = &s->v8;
+
 	v->string = string;
 	v->text.at = v->text.kind = 0;
 	v->text.len = V8_NO_LENGTH;
-	for (int i = 0; i < V8_HOPS; i++)
-		if (!v8_string_hop(task, v) || !v->string)
-			break;
+#ifndef OFFCPU_RAW
+	if (task)
+		bpf_loop(V8_HOPS, v8_other_hop, o, 0);
+	else
+#endif
+		bpf_loop(V8_HOPS, v8_own_hop, NULL, 0);
 	if (v->text.kind)
 		return true;
 	v->text.len = 0;
 	return false;
 }
 
-__noinline int v8_own_string(__u64 string)
+/* Add the words of script_walk.object to the hash of a text. */
+__noinline int v8_words(__u32 remote)
 {
-	struct scratch *s = my_scratch();
+	struct scratch *s = scratch_of(remote);
+	__u64 factor, sum = 0;
 
-	return WATCHED(RUNTIME_V8) && s && v8_string(NULL, &s->v8, string);
+	if (!WATCHED(RUNTIME_V8) || !s)
+		return 0;
+	factor = s->v8.factor;
+	for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
+		factor += 0x9e3779b97f4a7c16;
+		sum += *(volatile __u64 *)(s->script.object + i * 8) * factor;
+	}
+	s->v8.factor = factor;
+	s->v8.sum += sum;
+	return 0;
 }
 
-static __always_inline bool v8_find_string(struct task_struct *task, struct v8_walk *v, __u64 string)
+/*
+ * Hash the LEN bytes of text at AT as hash_text() does, the beginning and the
+ * end, with less stack. COPY: it is in kernel memory.
+ */
+static __always_inline __u64 v8_hash_text(
+	struct task_struct *task, struct scratch *s, __u64 at, __u32 len, bool copy)
 {
-	return task ? v8_string(task, v, string) : v8_own_string(string);
+	struct script_walk *k = &s->script;
+	__u32 n = len < SCRIPT_OBJECT_BYTES ? len : SCRIPT_OBJECT_BYTES;
+
+	s->v8.factor = hash_key[3] | 1;
+	s->v8.sum = len * s->v8.factor;
+	for (int end = 0; end < 2; end++) {
+		barrier_var(n);
+		if (n > SCRIPT_OBJECT_BYTES)
+			return 0;
+		__builtin_memset(k->object, 0, sizeof(k->object));
+		if (copy ? bpf_probe_read_kernel(k->object, n, (void *)at) : script_read(task, k->object, n, at))
+			return 0;
+		v8_words(s->walk.remote);
+		if (len <= SCRIPT_OBJECT_BYTES)
+			break;
+		at += len - SCRIPT_OBJECT_BYTES;
+	}
+	return mix(1, s->v8.sum ^ s->v8.sum >> 32) | 1;
 }
 
 /* Add the characters of T to `hash`. False if they cannot be read. */
-static __always_inline bool v8_hash(struct task_struct *task, struct scratch *s, const struct v8_text *t)
+static __always_inline bool v8_hash(struct task_struct *task, struct scratch *s, struct v8_text *t)
 {
-	__u64 hash;
-
+	t->hash = 0;
 	s->v8.hash = mix(s->v8.hash, (__u64)t->len << 8 | t->kind);
 	if (!t->len)
 		return true;
-	hash = hash_text(task, &s->script, t->at, (__u64)t->len << (t->kind == SCRIPT_UCS2), s->v8.hash);
-	s->v8.hash = hash;
-	return hash != 0;
-}
-
-__noinline int v8_own_hash(__u32 is_file)
-{
-	struct scratch *s = my_scratch();
-
-	return WATCHED(RUNTIME_V8) && s && v8_hash(NULL, s, is_file ? &s->v8.file : &s->v8.name);
+	t->hash = v8_hash_text(task, s, t->at, t->len << (t->kind == SCRIPT_UCS2), false);
+	s->v8.hash = mix(s->v8.hash, t->hash);
+	return t->hash != 0;
 }
 
 /*
@@ -273,7 +331,7 @@ __noinline int v8_own_hash(__u32 is_file)
  * number. Functions of builtins have none.
  */
 static __always_inline bool v8_script(
-	struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 script)
+	struct v8_other *o, struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 script)
 {
 	struct v8_walk *v = &s->v8;
 
@@ -291,11 +349,11 @@ static __always_inline bool v8_script(
 		v->first_line = V8_WORD(v, V8_AT_OTHER + 3);
 		v->line_ends = V8_WORD(v, V8_AT_OTHER + 7);
 		v->hash = mix(v->hash, V8_WORD(v, V8_AT_OTHER + 8));
-		if (v8_find_string(task, v, v->string))
+		if (v8_find_string(o, task, s, v->string))
 			v->file = v->text;
-		if (v8_find_string(task, v, v->source))
+		if (v8_find_string(o, task, s, v->source))
 			v->hash = mix(v->hash, v->text.len);
-		if (!(task ? v8_hash(task, s, &v->file) : v8_own_hash(1)))
+		if (!v8_hash(task, s, &v->file))
 			return false;
 	}
 	v->script_hash = v->hash;
@@ -308,7 +366,7 @@ __noinline int v8_own_script(__u64 script)
 	struct scratch *s = my_scratch();
 	const struct runtime_file *f = s ? v8_of(&s->walk) : NULL;
 
-	return WATCHED(RUNTIME_V8) && f && v8_script(NULL, s, f, script);
+	return WATCHED(RUNTIME_V8) && f && v8_script(NULL, NULL, s, f, script);
 }
 
 /* Bits of ScopeInfo::flags. */
@@ -319,9 +377,10 @@ __noinline int v8_own_script(__u64 script)
 #define V8_SCOPE_MODULE 3
 
 /* Find the name in INFO, a ScopeInfo: the function's own, or else the inferred one. Sets `text`. */
-static __always_inline void v8_scope_name(struct task_struct *task, struct v8_walk *v, __u64 info)
+static __always_inline void v8_scope_name(struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 info)
 {
-	__u64 flags, n, at, words[3];
+	struct v8_walk *v = &s->v8;
+	__u64 flags, n, at;
 
 	v->text.len = v->text.kind = 0;
 	if (script_read(task, v->object + V8_AT_OTHER * 8, 32, info - 1))
@@ -331,17 +390,17 @@ static __always_inline void v8_scope_name(struct task_struct *task, struct v8_wa
 	if (V8_SCOPE_TYPE(flags) == V8_SCOPE_MODULE || n > 1 << 20)
 		return;
 	at = 4 + n + (n < V8_LOCALS_INLINE ? n : 1) + V8_SCOPE_SAVED(flags);
-	if (script_read(task, words, 24, info - 1 + at * 8))
+	if (script_read(task, v->words, 24, info - 1 + at * 8))
 		return;
-	if (V8_SCOPE_NAMED(flags) && v8_find_string(task, v, words[0]) && v->text.len)
+	if (V8_SCOPE_NAMED(flags) && v8_find_string(o, task, s, v->words[0]) && v->text.len)
 		return;
 	if (V8_SCOPE_INFERRED(flags))
-		v8_find_string(task, v, V8_SCOPE_NAMED(flags) ? words[2] : words[0]);
+		v8_find_string(o, task, s, V8_SCOPE_NAMED(flags) ? v->words[2] : v->words[0]);
 }
 
 /* Read SHARED, a SharedFunctionInfo: the function's names and its identity. */
 static __always_inline bool v8_shared(
-	struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 shared)
+	struct v8_other *o, struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 shared)
 {
 	struct v8_walk *v = &s->v8;
 	__u64 map, name, number;
@@ -359,19 +418,19 @@ static __always_inline bool v8_shared(
 	number = V8_INT(v, V8_AT_SHARED * 8 + 52);
 	if ((__s32)number < 0)
 		number = V8_IS_NUMBER(V8_WORD(v, V8_AT_SHARED + 1)) ? V8_WORD(v, V8_AT_SHARED + 1) | 1 : 0;
-	if (!(task ? v8_script(task, s, f, V8_WORD(v, V8_AT_SHARED + 4))
+	if (!(task ? v8_script(o, task, s, f, V8_WORD(v, V8_AT_SHARED + 4))
 		   : v8_own_script(V8_WORD(v, V8_AT_SHARED + 4))))
 		return false;
 	v->text.len = v->text.kind = 0;
 	if (V8_IS_OBJECT(name) && !script_read(task, &map, 8, name - 1)) {
 		if (v8_is(task, map, f->v8.type_scope, 1))
-			v8_scope_name(task, v, name);
+			v8_scope_name(o, task, s, name);
 		else
-			v8_find_string(task, v, name);
+			v8_find_string(o, task, s, name);
 	}
 	v->name = v->text;
 	v->hash = mix(v->script_hash, number);
-	if (!(task ? v8_hash(task, s, &v->name) : v8_own_hash(0)))
+	if (!v8_hash(task, s, &v->name))
 		return false;
 	v->code = (v->hash & ((1ULL << SCRIPT_AT_SHIFT) - 1)) | 1;
 	v->hash = (v->hash ^ v->hash >> 32) * (hash_key[3] | 1);
@@ -386,13 +445,13 @@ __noinline int v8_own_shared(__u64 shared)
 	struct scratch *s = my_scratch();
 	const struct runtime_file *f = s ? v8_of(&s->walk) : NULL;
 
-	return WATCHED(RUNTIME_V8) && f && v8_shared(NULL, s, f, shared);
+	return WATCHED(RUNTIME_V8) && f && v8_shared(NULL, NULL, s, f, shared);
 }
 
 static __always_inline bool v8_find_shared(
-	struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 shared)
+	struct v8_other *o, struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 shared)
 {
-	return task ? v8_shared(task, s, f, shared) : v8_own_shared(shared);
+	return task ? v8_shared(o, task, s, f, shared) : v8_own_shared(shared);
 }
 
 /* Make the place a part of the identity. */
@@ -457,7 +516,7 @@ static __always_inline bool v8_interpreted(
 }
 
 /* Read what the frame at FP executes, whose PC is PC: its function and the place in it. */
-static __always_inline bool v8_frame(struct task_struct *task, struct scratch *s, __u64 what, __u64 pc)
+static __always_inline bool v8_frame(struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 what, __u64 pc)
 {
 	const struct runtime_file *f = v8_of(&s->walk);
 	struct v8_walk *v = &s->v8;
@@ -482,7 +541,7 @@ static __always_inline bool v8_frame(struct task_struct *task, struct scratch *s
 		return false;
 	v->function_map = code;
 	code = V8_FIELD(v, V8_AT_FUNCTION * 8 + f->v8.function_code);
-	if (!v8_find_shared(task, s, f, V8_FIELD(v, V8_AT_FUNCTION * 8 + f->v8.function_shared)))
+	if (!v8_find_shared(o, task, s, f, V8_FIELD(v, V8_AT_FUNCTION * 8 + f->v8.function_shared)))
 		return false;
 	if ((what & V8_EXIT) ||
 		(!((what & V8_BUILTIN) == 0 && v8_compiled(task, v, f, code, pc)) &&
@@ -492,7 +551,7 @@ static __always_inline bool v8_frame(struct task_struct *task, struct scratch *s
 }
 
 /* The script frame of the next frame of JavaScript. False if there are no more. */
-static __always_inline bool v8_step(struct task_struct *task, struct scratch *s)
+static __always_inline bool v8_step(struct v8_other *o, struct task_struct *task, struct scratch *s)
 {
 	struct v8_walk *v = &s->v8;
 	__u32 i = v->next, n = s->ev.scripts, at;
@@ -504,7 +563,7 @@ static __always_inline bool v8_step(struct task_struct *task, struct scratch *s)
 	barrier_var(i);
 	i &= OFFCPU_DEPTH_MAX - 1;
 	what = s->walk.java[i].what;
-	if (v8_frame(task, s, what, s->walk.java[i].place)) {
+	if (v8_frame(o, task, s, what, s->walk.java[i].place)) {
 		code = v->code;
 		check = v->place_check << SCRIPT_POSITION_BITS | v->position;
 	}
@@ -633,7 +692,7 @@ __noinline int v8_baselines(__u32 remote)
 static __always_inline bool v8_table(
 	struct task_struct *task, struct v8_events *ev, const struct runtime_file *f, __u64 table)
 {
-	__u64 head[2] = {};
+	__u64 *head = ev->words;
 	__u32 n;
 
 	if (!V8_IS_OBJECT(table) || script_read(task, head, 16, table - 1) ||
@@ -772,12 +831,6 @@ __noinline int v8_own_chunks(void)
 
 #ifndef OFFCPU_RAW
 
-struct v8_other {
-	struct scratch *s;
-	struct v8_events *ev;
-	struct task_struct *task;
-};
-
 static long v8_other_chunk(__u32 i, struct v8_other *o)
 {
 	return !o->task || v8_chunk(o->task, o->ev, true);
@@ -785,13 +838,11 @@ static long v8_other_chunk(__u32 i, struct v8_other *o)
 
 #endif
 
-static __always_inline void v8_chunks(struct task_struct *task, struct scratch *s, struct v8_events *ev)
+static __always_inline void v8_chunks(struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
 {
 #ifndef OFFCPU_RAW
-	struct v8_other o = { .s = s, .ev = ev, .task = task };
-
 	if (task) {
-		bpf_loop(V8_CHUNKS, v8_other_chunk, &o, 0);
+		bpf_loop(V8_CHUNKS, v8_other_chunk, o, 0);
 		return;
 	}
 #endif
@@ -803,12 +854,12 @@ static __always_inline void v8_chunks(struct task_struct *task, struct scratch *
  * not known. V8 has a list of the ends of lines once it has needed it itself.
  * Else they are counted.
  */
-static __always_inline __u32 v8_line(struct task_struct *task, struct scratch *s, struct v8_events *ev,
+static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev,
 	const struct runtime_file *f, __u32 position)
 {
 	volatile __u64 *lo = &ev->lo, *n = &ev->n;
 	struct v8_walk *v = &s->v8;
-	__u64 head[2] = {}, end = 0, line;
+	__u64 *head = ev->words, end = 0, line;
 
 	if (!v->source || !V8_IS_NUMBER(v->first_line))
 		return 0;
@@ -832,7 +883,7 @@ static __always_inline __u32 v8_line(struct task_struct *task, struct scratch *s
 		}
 		line = *lo;
 	} else {
-		if (!v8_find_string(task, v, v->source) || position > v->text.len)
+		if (!v8_find_string(o, task, s, v->source) || position > v->text.len)
 			return 0;
 		ev->wide = v->text.kind == SCRIPT_UCS2;
 		ev->from = v->text.at;
@@ -840,7 +891,7 @@ static __always_inline __u32 v8_line(struct task_struct *task, struct scratch *s
 		ev->lines = 0;
 		if (ev->left > V8_CHUNKS * V8_CHUNK_BYTES)
 			return 0;
-		v8_chunks(task, s, ev);
+		v8_chunks(o, task, s, ev);
 		if (ev->left)
 			return 0;
 		line = ev->lines;
@@ -871,13 +922,27 @@ static __always_inline __u8 v8_text(
 										   : t->kind;
 }
 
+/* Are the texts in the event those that were hashed? */
+__noinline int v8_same(__u32 remote)
+{
+	struct scratch *s = scratch_of(remote);
+	struct v8_events *ev = v8_events_of(remote);
+
+	if (!WATCHED(RUNTIME_V8) || !s || !ev)
+		return 0;
+	if (s->v8.name.len && ev->code.name_kind != SCRIPT_UNREADABLE &&
+		v8_hash_text(NULL, s, (__u64)ev->code.name, ev->code.name_bytes, true) != s->v8.name.hash)
+		return 0;
+	return !s->v8.file.len || ev->code.file_kind == SCRIPT_UNREADABLE ||
+	       v8_hash_text(NULL, s, (__u64)ev->code.file, ev->code.file_bytes, true) == s->v8.file.hash;
+}
+
 /* Send the names of the function that was read, unless they were sent. False if that failed. */
 static __always_inline bool v8_send_names(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f, struct v8_events *ev)
 {
 	struct v8_walk *v = &s->v8;
 	struct script_id id = { .code = v->code, .check = v->check };
-	__u64 shared = v->shared;
 	__u8 one = 1;
 
 	if (bpf_map_lookup_elem(&named, &id))
@@ -899,9 +964,8 @@ static __always_inline bool v8_send_names(
 	if (v->file.len)
 		ev->code.file_kind =
 			v8_text(task, &v->file, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);
-	/* another thread may have moved what was read, or a thread that is not current may run */
-	v->script = 0;
-	if (!v8_find_shared(task, s, f, shared) || v->code != id.code || v->check != id.check)
+	/* the texts may have moved since they were hashed */
+	if (!v8_same(s->walk.remote))
 		return false;
 	if (bpf_ringbuf_output(&ring, &ev->code, __builtin_offsetof(struct offcpu_ev_code, lines),
 		    BPF_RB_NO_WAKEUP))
@@ -910,73 +974,69 @@ static __always_inline bool v8_send_names(
 	return true;
 }
 
-/* Add the function that was read, at `raw`, to those of the place. */
-static __always_inline int v8_add(struct task_struct *task, struct scratch *s, const struct runtime_file *f,
-	struct v8_events *ev, bool placed)
+/*
+ * Find the function of optimised code that place `raw` is in. What was put into
+ * another function has an InliningPosition: where in that, and which of the
+ * functions that the code refers to. `raw` of the outer one is then in `words`.
+ */
+static __always_inline bool v8_inlining(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev, const struct runtime_file *f)
 {
-	__u32 n = ev->inlined.n, line;
+	__u64 inlining = V8_INLINING(ev->raw), deopt = s->v8.deopt - 1 + 16, array = 0, shared = 0;
 
-	if (n >= HOTSPOT_INLINED_MAX)
+	if (inlining) {
+		if (script_read(task, &array, 8, deopt + V8_DEOPT_INLINING * 8) ||
+			script_read(task, ev->words, 16, array - 1 + 16 + (inlining - 1) * 16))
+			return false;
+		/* -1: the compiled function itself */
+		if ((__s32)ev->words[1] >= 0 &&
+			(script_read(task, &array, 8, deopt + V8_DEOPT_FUNCTIONS * 8) ||
+				script_read(task, &shared, 8,
+					array - 1 + 16 + (ev->words[1] & 0x7fffffff) * 8)))
+			return false;
+	}
+	if (!shared && script_read(task, &shared, 8, deopt + V8_DEOPT_SHARED * 8))
+		return false;
+	ev->outer = ev->words[0];
+	return v8_find_shared(o, task, s, f, shared);
+}
+
+/* One function of a place, from the innermost one. */
+static __always_inline int v8_function(struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
+{
+	const struct runtime_file *f = v8_of(&s->walk);
+	__u32 n = ev->inlined.n, line;
+	bool optimised = s->v8.kind == V8_OPTIMISED && ev->placed;
+
+	if (!f || n >= HOTSPOT_INLINED_MAX)
 		return V8_END;
+	if (optimised && !v8_inlining(o, task, s, ev, f)) {
+		ev->inlined.n = 0;
+		return V8_END;
+	}
 	if (!v8_send_names(task, s, f, ev))
 		return V8_LOST;
-	line = placed ? v8_line(task, s, ev, f, V8_SCRIPT_OFFSET(ev->raw)) : 0;
+	line = ev->placed ? v8_line(o, task, s, ev, f, V8_SCRIPT_OFFSET(ev->raw)) : 0;
 	barrier_var(n);
 	n &= HOTSPOT_INLINED_MAX - 1;
 	ev->inlined.methods[n].code = s->v8.code;
 	ev->inlined.methods[n].check = s->v8.check;
 	ev->inlined.methods[n].position = line ? line : SCRIPT_POSITION_NONE;
 	ev->inlined.n = n + 1;
+	if (!optimised || !V8_INLINING(ev->raw))
+		return V8_END;
+	ev->raw = ev->outer;
 	return V8_MORE;
 }
 
-/*
- * One function of a place in optimised code, from the innermost one. What was
- * put into another function has an InliningPosition: where in that, and which of
- * the functions that the code refers to.
- */
-static __always_inline int v8_inlined(struct task_struct *task, struct scratch *s, struct v8_events *ev)
-{
-	const struct runtime_file *f = v8_of(&s->walk);
-	struct v8_walk *v = &s->v8;
-	__u64 inlining = V8_INLINING(ev->raw), deopt, array = 0, shared = 0, entry[2] = {};
-	int more;
-
-	if (!f)
-		return V8_END;
-	deopt = v->deopt - 1 + 16;
-	if (inlining) {
-		if (script_read(task, &array, 8, deopt + V8_DEOPT_INLINING * 8) ||
-			script_read(task, entry, 16, array - 1 + 16 + (inlining - 1) * 16))
-			return V8_END;
-		/* of code that has no number, only the position is in a function */
-		if ((__s32)entry[1] >= 0 &&
-			(script_read(task, &array, 8, deopt + V8_DEOPT_FUNCTIONS * 8) ||
-				script_read(task, &shared, 8, array - 1 + 16 + (__u64)(__u32)entry[1] * 8)))
-			return V8_END;
-	}
-	if (!shared && script_read(task, &shared, 8, deopt + V8_DEOPT_SHARED * 8))
-		return V8_END;
-	if (!v8_find_shared(task, s, f, shared)) {
-		ev->inlined.n = 0;
-		return V8_END;
-	}
-	more = v8_add(task, s, f, ev, true);
-	if (more != V8_MORE || !inlining)
-		return more == V8_LOST ? V8_LOST : V8_END;
-	ev->raw = entry[0];
-	return V8_MORE;
-}
-
-/* Prepare the names of script frame I. V8_MORE: the functions of optimised code are to be read. */
+/* Prepare the names of script frame I. V8_MORE: its functions are to be read and sent. */
 static __always_inline int v8_begin_name(
-	struct task_struct *task, struct scratch *s, struct v8_events *ev, __u32 i)
+	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev, __u32 i)
 {
 	const struct runtime_file *f = v8_of(&s->walk);
 	struct v8_walk *v = &s->v8;
 	__u32 at = s->walk.len + 2 * i;
 	struct script_id id;
-	bool placed;
 
 	barrier_var(at);
 	ev->inlined.n = 0;
@@ -995,15 +1055,13 @@ static __always_inline int v8_begin_name(
 	i &= OFFCPU_DEPTH_MAX - 1;
 	/* it may have moved, or, of another thread, have returned */
 	v->script = 0;
-	if (!v8_frame(task, s, s->walk.java[i].what, s->walk.java[i].place) || v->code != id.code ||
+	if (!v8_frame(o, task, s, s->walk.java[i].what, s->walk.java[i].place) || v->code != id.code ||
 		v->place_check != ev->inlined.check ||
 		v->position != ev->inlined.position)
 		return V8_END;
 	ev->inlined.code = id.code;
-	placed = v8_source_position(task, s, ev, f);
-	if (placed && v->kind == V8_OPTIMISED)
-		return V8_MORE;
-	return v8_add(task, s, f, ev, placed) == V8_LOST ? V8_LOST : V8_END;
+	ev->placed = v8_source_position(task, s, ev, f);
+	return V8_MORE;
 }
 
 /* Send what was found for the place. */
@@ -1029,53 +1087,41 @@ __noinline int v8_own(void)
 	return WATCHED(RUNTIME_V8) && s && v8_find(NULL, s);
 }
 
-__noinline int v8_own_step(void)
-{
-	struct scratch *s = my_scratch();
-
-	return WATCHED(RUNTIME_V8) && s && v8_step(NULL, s);
-}
-
 __noinline int v8_own_begin_name(__u32 i)
 {
 	struct scratch *s = my_scratch();
 	struct v8_events *ev = v8_events_of(false);
 
-	return WATCHED(RUNTIME_V8) && s && ev ? v8_begin_name(NULL, s, ev, i) : V8_END;
+	return WATCHED(RUNTIME_V8) && s && ev ? v8_begin_name(NULL, NULL, s, ev, i) : V8_END;
 }
 
-__noinline int v8_own_inlined(void)
+__noinline int v8_own_function(void)
 {
 	struct scratch *s = my_scratch();
 	struct v8_events *ev = v8_events_of(false);
 
-	return WATCHED(RUNTIME_V8) && s && ev ? v8_inlined(NULL, s, ev) : V8_END;
+	return WATCHED(RUNTIME_V8) && s && ev ? v8_function(NULL, NULL, s, ev) : V8_END;
 }
 
-__noinline int v8_own_name(__u32 i)
-{
-	struct v8_events *ev = v8_events_of(false);
-	int more = v8_own_begin_name(i);
-
-	if (!WATCHED(RUNTIME_V8) || !ev)
-		return true;
-	for (int k = 0; k < HOTSPOT_INLINED_MAX && more == V8_MORE; k++)
-		more = v8_own_inlined();
-	return more != V8_LOST && v8_send_place(ev);
-}
-
-static long v8_own_step_loop(__u32 i, void *unused)
-{
-	return !v8_own_step();
-}
-
-static long v8_own_name_loop(__u32 i, void *unused)
+static long v8_own_step(__u32 i, void *unused)
 {
 	struct scratch *s = my_scratch();
 
-	if (!s || i >= s->ev.scripts)
+	return !s || !v8_step(NULL, NULL, s);
+}
+
+static long v8_own_name(__u32 i, void *unused)
+{
+	struct v8_events *ev = v8_events_of(false);
+	struct scratch *s = my_scratch();
+	int more;
+
+	if (!s || !ev || i >= s->ev.scripts)
 		return 1;
-	if (!v8_own_name(i))
+	more = v8_own_begin_name(i);
+	for (int k = 0; k < HOTSPOT_INLINED_MAX && more == V8_MORE; k++)
+		more = v8_own_function();
+	if (more == V8_LOST || !v8_send_place(ev))
 		s->v8.lost = 1;
 	return 0;
 }
@@ -1093,7 +1139,7 @@ __noinline int v8_own_find(void)
 	if (!WATCHED(RUNTIME_V8) || !s)
 		return 0;
 	v8_begin(s);
-	bpf_loop(OFFCPU_DEPTH_MAX, v8_own_step_loop, NULL, 0);
+	bpf_loop(OFFCPU_DEPTH_MAX, v8_own_step, NULL, 0);
 	return 0;
 }
 
@@ -1104,7 +1150,7 @@ __noinline int v8_own_names(void)
 	if (!WATCHED(RUNTIME_V8) || !s)
 		return true;
 	s->v8.lost = 0;
-	bpf_loop(OFFCPU_SCRIPTS_MAX, v8_own_name_loop, NULL, 0);
+	bpf_loop(OFFCPU_SCRIPTS_MAX, v8_own_name, NULL, 0);
 	s->count.script_ring += s->v8.lost;
 	return !s->v8.lost;
 }
@@ -1113,25 +1159,26 @@ __noinline int v8_own_names(void)
 
 static long v8_other_step(__u32 i, struct v8_other *o)
 {
-	return !o->task || !v8_step(o->task, o->s);
+	return !o->task || !v8_step(o, o->task, o->s);
 }
 
-static long v8_other_inlined(__u32 i, struct v8_other *o)
-{
-	o->s->v8.more = o->task ? v8_inlined(o->task, o->s, o->ev) : V8_END;
-	return o->s->v8.more != V8_MORE;
-}
-
+/* One step of naming: a frame, or one of its functions. No loop in a loop: together they need too much stack. */
 static long v8_other_name(__u32 i, struct v8_other *o)
 {
 	struct v8_walk *v = &o->s->v8;
+	__u32 next = v->next;
 
-	if (!o->task || i >= o->s->ev.scripts)
+	if (!o->task)
 		return 1;
-	v->more = v8_begin_name(o->task, o->s, o->ev, i);
-	if (v->more == V8_MORE)
-		bpf_loop(HOTSPOT_INLINED_MAX, v8_other_inlined, o, 0);
-	if (v->more == V8_LOST || !v8_send_place(o->ev))
+	if (v->more == V8_MORE) {
+		v->more = v8_function(o, o->task, o->s, o->ev);
+	} else {
+		if (next >= o->s->ev.scripts)
+			return 1;
+		v->next = next + 1;
+		v->more = v8_begin_name(o, o->task, o->s, o->ev, next);
+	}
+	if (v->more != V8_MORE && (v->more == V8_LOST || !v8_send_place(o->ev)))
 		v->lost = 1;
 	return 0;
 }
@@ -1164,7 +1211,9 @@ static __always_inline bool name_v8(struct task_struct *other, struct scratch *s
 		if (!o.ev)
 			return false;
 		s->v8.lost = 0;
-		bpf_loop(OFFCPU_SCRIPTS_MAX, v8_other_name, &o, 0);
+		s->v8.next = s->v8.more = 0;
+		bpf_loop(V8_NAME_STEPS, v8_other_name, &o, 0);
+		s->v8.lost |= s->v8.next < s->ev.scripts || s->v8.more == V8_MORE;
 		s->count.script_ring += s->v8.lost;
 		return !s->v8.lost;
 	}
