@@ -17,7 +17,6 @@
 #define STACKTOOLS_V8_BPF_H
 
 #define V8_PAGE (1ULL << 18)
-#define V8_EXECUTABLE 1 /* flag of a page */
 #define V8_FUNCTION_TYPES 16 /* JSFunction and constructors of several kinds */
 #define V8_STRING_TYPES 128 /* types below are strings: */
 #define V8_STRING_FORM 7 /* enum v8_form */
@@ -157,7 +156,7 @@ static __always_inline bool v8_made(
 	high = head[2];
 	if (!heap || pc < low || pc >= high ||
 		script_read(task, &flags, 8, (pc & ~(V8_PAGE - 1)) + f->v8.page_flags) ||
-		!(flags & V8_EXECUTABLE) || script_read(task, frame, 16, w->fp - 16))
+		!(flags >> (f->v8.page_executable & 63) & 1) || script_read(task, frame, 16, w->fp - 16))
 		return false;
 	if (!V8_IS_OBJECT(frame[0]) || !V8_IS_OBJECT(frame[1]) ||
 		script_read(task, &map, 8, frame[0] - 1) ||

@@ -32,6 +32,7 @@ static const struct version {
 			.code_positions = 24,
 			.page_flags = 8,
 			.page_heap = 16,
+			.page_executable = 0,
 			.exit_marker = 22 << 1 } },
 	{ 11 << 24 | 3 << 16, 0x98f5ae, /* Node 20 */
 		{ .type_function = 2066,
@@ -52,6 +53,7 @@ static const struct version {
 			.code_positions = 24,
 			.page_flags = 8,
 			.page_heap = 16,
+			.page_executable = 21,
 			.exit_marker = 25 << 1 } },
 	{ 12 << 24 | 4 << 16, 0x9d53815a, /* Node 22 */
 		{ .type_function = 2066,
@@ -72,6 +74,7 @@ static const struct version {
 			.code_positions = 16,
 			.page_flags = 0,
 			.page_heap = 24,
+			.page_executable = 18,
 			.exit_marker = 26 << 1 } },
 };
 
