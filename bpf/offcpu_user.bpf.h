@@ -151,7 +151,7 @@ static __always_inline void walk_begin(
 	u->blobs = 0;
 	u->n_java = 0;
 	u->v8_table = 0;
-	u->v8_low = u->v8_high = 0;
+	u->v8_copy = u->v8_low = u->v8_high = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;

@@ -541,6 +541,9 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	state = UNWIND_MAP_STATE(w->word);
 	if (WATCHED(RUNTIME_V8) && w->runtime && !w->exact) {
 		way = step_by_v8(w);
+		/* what is a copy of the file's code has its names */
+		if (way > 0 && w->blob_place)
+			*frame_at(frames, n) = w->blob_place;
 		if (way >= 0)
 			return way;
 	}

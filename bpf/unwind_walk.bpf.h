@@ -84,6 +84,7 @@ struct unwind_walk {
 	__u16 v8_table; /* of the file with V8's builtins, + 1; 0 = not looked up yet */
 	__u16 pad4;
 	__u64 v8_bias; /* from that file's own addresses to those of its table */
+	__u64 v8_copy; /* where builtins were proved to be as well; 0 = not known */
 	__u64 v8_low, v8_high; /* where code that V8 has made was proved to be */
 	struct java_frame java[OFFCPU_DEPTH_MAX];
 	__u64 tag; /* known_tag(), for the cache of known rules */

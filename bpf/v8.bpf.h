@@ -30,6 +30,7 @@
 #define V8_SIZES_BYTES 1024
 #define V8_CHUNK_BYTES 4096
 #define V8_CHUNKS 256 /* of a source, when its lines are counted */
+#define V8_COPY_HOPS 4 /* to a frame with a function */
 #define V8_LINES_STEPS 24
 #define V8_NAME_STEPS (6 * OFFCPU_SCRIPTS_MAX) /* frames, and functions in them */
 
@@ -142,12 +143,22 @@ static __always_inline __u64 v8_heap(
 	return script_read(task, head, 24, (addr & ~(V8_PAGE - 1)) + f->v8.page_heap) ? 0 : head[0];
 }
 
+/* Is the word in the frame above the context, FUNCTION, a function of JavaScript? */
+static __always_inline bool v8_is_function(
+	struct task_struct *task, const struct runtime_file *f, __u64 function, __u64 context)
+{
+	__u64 map = 0;
+
+	return V8_IS_OBJECT(function) && V8_IS_OBJECT(context) && !script_read(task, &map, 8, function - 1) &&
+	       v8_is(task, map, f->v8.type_function, V8_FUNCTION_TYPES);
+}
+
 /* Was the code at PC made by V8? */
 static __always_inline bool v8_made(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 pc)
 {
 	struct unwind_walk *w = &s->walk;
-	__u64 *head = s->v8.words, *frame = s->v8.frame, flags = 0, map = 0, heap, low, high;
+	__u64 *head = s->v8.words, *frame = s->v8.frame, flags = 0, heap, low, high;
 
 	if (pc >= w->v8_low && pc < w->v8_high)
 		return true;
@@ -158,13 +169,41 @@ static __always_inline bool v8_made(
 		script_read(task, &flags, 8, (pc & ~(V8_PAGE - 1)) + f->v8.page_flags) ||
 		!(flags >> (f->v8.page_executable & 63) & 1) || script_read(task, frame, 16, w->fp - 16))
 		return false;
-	if (!V8_IS_OBJECT(frame[0]) || !V8_IS_OBJECT(frame[1]) ||
-		script_read(task, &map, 8, frame[0] - 1) ||
-		!v8_is(task, map, f->v8.type_function, V8_FUNCTION_TYPES) ||
-		v8_heap(task, f, frame[0], head) != heap)
+	if (!v8_is_function(task, f, frame[0], frame[1]) || v8_heap(task, f, frame[0], head) != heap)
 		return false;
 	w->v8_low = low;
 	w->v8_high = high;
+	return true;
+}
+
+/*
+ * Is the code at PC in a copy of the builtins? An isolate, which has the heap
+ * that the next function on the stack belongs to, refers to the copy. The code
+ * around PC must be that of the file.
+ */
+static __always_inline bool v8_copied(
+	struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 pc)
+{
+	__u64 *frame = s->v8.frame, *head = s->v8.words, fp = s->walk.fp, size = f->eval[1] - f->eval[0], base;
+
+	if (s->walk.v8_copy)
+		return pc - s->walk.v8_copy < size;
+	for (int i = 0; i < V8_COPY_HOPS; i++) {
+		if (script_read(task, frame, 24, fp - 16))
+			return false;
+		if (v8_is_function(task, f, frame[0], frame[1]))
+			break;
+		if (frame[2] <= fp)
+			return false;
+		fp = frame[2];
+	}
+	base = v8_heap(task, f, frame[0], head);
+	if (!base || script_read(task, &base, 8, base + f->v8.heap_builtins) || pc - base >= size ||
+		script_read(task, frame, 16, pc - 8) ||
+		script_read(task, head, 16, s->walk.runtime_bias + f->eval[0] + (pc - base) - 8) ||
+		frame[0] != head[0] || frame[1] != head[1])
+		return false;
+	s->walk.v8_copy = base;
 	return true;
 }
 
@@ -177,13 +216,18 @@ static __always_inline bool v8_find(struct task_struct *task, struct scratch *s)
 
 	w->blob_at = w->pc;
 	w->blob_kind = V8_NONE;
+	w->blob_place = 0;
 	if (!f || w->exact)
 		return false;
 	w->blob = f->v8.exit_marker;
-	if (UNWIND_MAP_STATE(w->word) == UNWIND_BY_FP)
-		w->blob_kind = v8_made(task, s, f, pc) ? V8_MADE : V8_NONE;
-	else if (v8_builtin(w, f, pc))
+	if (UNWIND_MAP_STATE(w->word) != UNWIND_BY_FP) {
+		w->blob_kind = v8_builtin(w, f, pc) ? V8_BUILTINS : V8_NONE;
+	} else if (v8_copied(task, s, f, pc)) {
 		w->blob_kind = V8_BUILTINS;
+		w->blob_place = w->runtime_bias + f->eval[0] + (w->pc - w->v8_copy);
+	} else if (v8_made(task, s, f, pc)) {
+		w->blob_kind = V8_MADE;
+	}
 	return w->blob_kind != V8_NONE;
 }
 

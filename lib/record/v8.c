@@ -33,6 +33,7 @@ static const struct version {
 			.page_flags = 8,
 			.page_heap = 16,
 			.page_executable = 0,
+			.heap_builtins = 0x2420, /* Isolate: from heap_ to embedded_blob_code_ */
 			.exit_marker = 22 << 1 } },
 	{ 11 << 24 | 3 << 16, 0x98f5ae, /* Node 20 */
 		{ .type_function = 2066,
@@ -54,6 +55,7 @@ static const struct version {
 			.page_flags = 8,
 			.page_heap = 16,
 			.page_executable = 21,
+			.heap_builtins = 0x23d0, /* Isolate: from heap_ to embedded_blob_code_ */
 			.exit_marker = 25 << 1 } },
 	{ 12 << 24 | 4 << 16, 0x9d53815a, /* Node 22 */
 		{ .type_function = 2066,
@@ -75,6 +77,7 @@ static const struct version {
 			.page_flags = 0,
 			.page_heap = 24,
 			.page_executable = 18,
+			.heap_builtins = 0x2278, /* Isolate: from heap_ to embedded_blob_code_ */
 			.exit_marker = 26 << 1 } },
 };
 

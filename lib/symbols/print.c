@@ -331,6 +331,17 @@ static void put_java(struct buf *b, const char *name)
 	buftext_escaped(b, dot ? dot + 1 : name, TEXT_LINE);
 }
 
+/* As V8 names a function for perf, without tier and line: "JS:function file"; builtins have no file. */
+static void put_js(struct buf *b, const struct frame *f)
+{
+	buftext_str(b, "JS:");
+	buftext_escaped(b, f->name, TEXT_LINE);
+	if (!f->file || !*f->file)
+		return;
+	buftext_str(b, " ");
+	buftext_escaped(b, f->file, TEXT_LINE);
+}
+
 /* As CPython names its functions for perf: "py::function:file". */
 static void put_script(struct buf *b, const struct frame *f)
 {
@@ -344,6 +355,10 @@ static void put_script(struct buf *b, const struct frame *f)
 	}
 	if (strcmp(f->runtime, "java") == 0) {
 		put_java(b, f->name);
+		return;
+	}
+	if (strcmp(f->runtime, "v8") == 0) {
+		put_js(b, f);
 		return;
 	}
 	buftext_escaped(b, python ? "py" : f->runtime, TEXT_WORD);
