@@ -109,12 +109,15 @@ struct hotspot_walk {
 };
 
 #define V8_OBJECT_BYTES 256
+#define V8_FLAT_BYTES 256 /* of a name that is in several parts */
+#define V8_PARTS 8
 
 /* A text in the memory of V8. */
 struct v8_text {
 	__u64 at; /* of its characters */
 	__u32 len; /* characters */
 	__u32 kind; /* enum script_string */
+	__u64 copied; /* it is in v8_walk.flat */
 	__u64 hash;
 };
 
@@ -138,6 +141,9 @@ struct v8_walk {
 	__u64 line_ends, first_line; /* of the script */
 	struct v8_text name, file, text; /* of the function; found last */
 	__u8 object[V8_OBJECT_BYTES];
+	__u8 flat[2 * V8_FLAT_BYTES]; /* the masks of both offset and length prove only that */
+	__u64 parts[V8_PARTS];
+	__u32 n_parts, pad;
 };
 
 /* Read memory of TASK, in the sleepable iterator; of current if TASK is NULL. */

@@ -298,7 +298,7 @@ static __always_inline bool v8_find_string(struct v8_other *o, struct task_struc
 	struct v8_walk *v = &s->v8;
 
 	v->string = string;
-	v->text.at = v->text.kind = 0;
+	v->text.at = v->text.kind = v->text.copied = 0;
 	v->text.len = V8_NO_LENGTH;
 #ifndef OFFCPU_RAW
 	if (task)
@@ -310,6 +310,84 @@ static __always_inline bool v8_find_string(struct v8_other *o, struct task_struc
 		return true;
 	v->text.len = 0;
 	return false;
+}
+
+/* One part of a name: the next one of `parts`. A string of two parts is replaced by them. */
+static __always_inline bool v8_part(struct task_struct *task, struct v8_walk *v)
+{
+	__u32 n = v->n_parts, at = v->text.len, len;
+	__u64 string;
+	__u16 type = 0;
+
+	if (!n || n > V8_PARTS)
+		return false;
+	n--;
+	barrier_var(n);
+	string = v->parts[n & (V8_PARTS - 1)];
+	v->n_parts = n;
+	if (!V8_IS_OBJECT(string) || script_read(task, v->object + V8_AT_STRING * 8, 32, string - 1) ||
+		!V8_IS_OBJECT(V8_WORD(v, V8_AT_STRING)) ||
+		script_read(task, &type, 2, V8_WORD(v, V8_AT_STRING) - 1 + 12) || type >= V8_STRING_TYPES)
+		return false;
+	len = V8_INT(v, V8_AT_STRING * 8 + 12);
+	if ((type & V8_STRING_FORM) == V8_CONS || (type & V8_STRING_FORM) == V8_THIN) {
+		if ((type & V8_STRING_FORM) == V8_CONS)
+			v->parts[n++ & (V8_PARTS - 1)] = V8_WORD(v, V8_AT_STRING + 3);
+		v->parts[n & (V8_PARTS - 1)] = V8_WORD(v, V8_AT_STRING + 2);
+		v->n_parts = n + 1;
+		return n < V8_PARTS;
+	}
+	if (type & V8_STRING_FORM || !(type & V8_STRING_ONE_BYTE) || len >= V8_FLAT_BYTES - at)
+		return false;
+	barrier_var(at);
+	barrier_var(len);
+	at &= V8_FLAT_BYTES - 1;
+	len &= V8_FLAT_BYTES - 1;
+	if (script_read(task, v->flat + at, len, string - 1 + 16))
+		return false;
+	v->text.len = at + len;
+	return v->n_parts;
+}
+
+static long v8_own_part(__u32 i, void *unused)
+{
+	struct scratch *s = my_scratch();
+
+	return !s || !v8_part(NULL, &s->v8);
+}
+
+#ifndef OFFCPU_RAW
+
+static long v8_other_part(__u32 i, struct v8_other *o)
+{
+	return !o->task || !v8_part(o->task, &o->s->v8);
+}
+
+#endif
+
+/* Find the characters of a name, which may be in several parts: sets `text`. */
+static __always_inline bool v8_find_name(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 string)
+{
+	struct v8_walk *v = &s->v8;
+
+	if (v8_find_string(o, task, s, string))
+		return true;
+	v->parts[0] = string;
+	v->n_parts = 1;
+#ifndef OFFCPU_RAW
+	if (task)
+		bpf_loop(2 * V8_PARTS, v8_other_part, o, 0);
+	else
+#endif
+		bpf_loop(2 * V8_PARTS, v8_own_part, NULL, 0);
+	if (v->n_parts || !v->text.len) {
+		v->text.len = 0;
+		return false;
+	}
+	v->text.kind = SCRIPT_LATIN1;
+	v->text.copied = 1;
+	return true;
 }
 
 /* Add the words of script_walk.object to the hash of a text. */
@@ -364,7 +442,10 @@ static __always_inline bool v8_hash(struct task_struct *task, struct scratch *s,
 	s->v8.hash = mix(s->v8.hash, (__u64)t->len << 8 | t->kind);
 	if (!t->len)
 		return true;
-	t->hash = v8_hash_text(task, s, t->at, t->len << (t->kind == SCRIPT_UCS2), false);
+	if (t->copied)
+		t->hash = v8_hash_text(task, s, (__u64)s->v8.flat, t->len, true);
+	else
+		t->hash = v8_hash_text(task, s, t->at, t->len << (t->kind == SCRIPT_UCS2), false);
 	s->v8.hash = mix(s->v8.hash, t->hash);
 	return t->hash != 0;
 }
@@ -382,7 +463,7 @@ static __always_inline bool v8_script(
 		return true;
 	v->script = 0;
 	v->source = v->line_ends = v->first_line = 0;
-	v->file.len = v->file.kind = 0;
+	v->file.len = v->file.kind = v->file.copied = 0;
 	v->hash = s->script.seed;
 	if (!V8_IS_OBJECT(script) || script_read(task, v->object + V8_AT_OTHER * 8, 72, script - 1))
 		return false;
@@ -425,7 +506,7 @@ static __always_inline void v8_scope_name(struct v8_other *o, struct task_struct
 	struct v8_walk *v = &s->v8;
 	__u64 flags, n, at;
 
-	v->text.len = v->text.kind = 0;
+	v->text.len = v->text.kind = v->text.copied = 0;
 	if (script_read(task, v->object + V8_AT_OTHER * 8, 32, info - 1))
 		return;
 	flags = V8_WORD(v, V8_AT_OTHER + 1) >> 32;
@@ -438,7 +519,7 @@ static __always_inline void v8_scope_name(struct v8_other *o, struct task_struct
 	if (V8_SCOPE_NAMED(flags) && v8_find_string(o, task, s, v->words[0]) && v->text.len)
 		return;
 	if (V8_SCOPE_INFERRED(flags))
-		v8_find_string(o, task, s, V8_SCOPE_NAMED(flags) ? v->words[2] : v->words[0]);
+		v8_find_name(o, task, s, V8_SCOPE_NAMED(flags) ? v->words[2] : v->words[0]);
 }
 
 /* Read SHARED, a SharedFunctionInfo: the function's names and its identity. */
@@ -464,7 +545,7 @@ static __always_inline bool v8_shared(
 	if (!(task ? v8_script(o, task, s, f, V8_WORD(v, V8_AT_SHARED + 4))
 		   : v8_own_script(V8_WORD(v, V8_AT_SHARED + 4))))
 		return false;
-	v->text.len = v->text.kind = 0;
+	v->text.len = v->text.kind = v->text.copied = 0;
 	if (V8_IS_OBJECT(name) && !script_read(task, &map, 8, name - 1)) {
 		if (v8_is(task, map, f->v8.type_scope, 1))
 			v8_scope_name(o, task, s, name);
@@ -682,7 +763,8 @@ __noinline int v8_entries(__u32 remote)
 	if (!WATCHED(RUNTIME_V8) || !ev)
 		return 0;
 	ev->at = 0;
-	ev->offset = ev->position = 0;
+	ev->offset = -1; /* of a function's entry */
+	ev->position = 0;
 	ev->best = -1;
 	bpf_loop(V8_TABLE_BYTES / 2, v8_entry, &is_remote, 0);
 	return 0;
@@ -952,14 +1034,19 @@ enum v8_more {
 	V8_LOST = 2, /* something could not be sent: it is sent again with the stack */
 };
 
-static __always_inline __u8 v8_text(
-	struct task_struct *task, const struct v8_text *t, __u8 *to, __u32 size, __u16 *bytes)
+static __always_inline __u8 v8_text(struct task_struct *task, const struct v8_text *t, const __u8 *flat,
+	__u8 *to, __u32 size, __u16 *bytes)
 {
 	__u64 len = (__u64)t->len << (t->kind == SCRIPT_UCS2);
 
 	if (len > V8_TEXT_BYTES) {
 		*bytes = 0;
 		return SCRIPT_UNREADABLE;
+	}
+	if (t->copied) {
+		*bytes = len;
+		barrier_var(len);
+		return bpf_probe_read_kernel(to, len & (V8_FLAT_BYTES - 1), flat) ? SCRIPT_UNREADABLE : t->kind;
 	}
 	return script_text(task, t->at, len, to, size, bytes) == SCRIPT_UNREADABLE ? SCRIPT_UNREADABLE
 										   : t->kind;
@@ -998,7 +1085,7 @@ static __always_inline bool v8_send_names(
 	ev->code.file_kind = SCRIPT_UNREADABLE;
 	ev->code.file_bytes = 0;
 	ev->code.name_kind =
-		v8_text(task, &v->name, ev->code.name, SCRIPT_NAME_BYTES, &ev->code.name_bytes);
+		v8_text(task, &v->name, v->flat, ev->code.name, SCRIPT_NAME_BYTES, &ev->code.name_bytes);
 	if (!v->name.len) {
 		__builtin_memcpy(ev->code.name, "(anonymous)", 11);
 		ev->code.name_kind = SCRIPT_LATIN1;
@@ -1006,7 +1093,7 @@ static __always_inline bool v8_send_names(
 	}
 	if (v->file.len)
 		ev->code.file_kind =
-			v8_text(task, &v->file, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);
+			v8_text(task, &v->file, v->flat, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);
 	/* the texts may have moved since they were hashed */
 	if (!v8_same(s->walk.remote))
 		return false;
