@@ -137,13 +137,15 @@ struct v8_walk {
 	__u64 factor, sum; /* of a text that is being hashed */
 	__u64 bytecode, positions; /* of interpreted and baseline code: the array; the table of positions */
 	__u64 begin; /* of compiled code: its first instruction */
+	__u64 code_map, scan, found; /* the search for code that its function does not have any more */
 	__u64 deopt; /* of optimised code */
 	__u64 line_ends, first_line; /* of the script */
 	struct v8_text name, file, text; /* of the function; found last */
 	__u8 object[V8_OBJECT_BYTES];
 	__u8 flat[2 * V8_FLAT_BYTES]; /* the masks of both offset and length prove only that */
 	__u64 parts[V8_PARTS];
-	__u32 n_parts, pad;
+	__u32 n_parts;
+	__u32 unread; /* a string could not be read */
 };
 
 /* Read memory of TASK, in the sleepable iterator; of current if TASK is NULL. */

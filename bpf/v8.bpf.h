@@ -17,7 +17,7 @@
 #define STACKTOOLS_V8_BPF_H
 
 #define V8_PAGE (1ULL << 18)
-#define V8_FUNCTION_TYPES 16 /* JSFunction and constructors of several kinds */
+#define V8_FUNCTION_TYPES 17 /* JSFunction and constructors of several kinds */
 #define V8_STRING_TYPES 128 /* types below are strings: */
 #define V8_STRING_FORM 7 /* enum v8_form */
 #define V8_STRING_ONE_BYTE 8
@@ -25,11 +25,13 @@
 #define V8_HOPS 4 /* from a string to its characters */
 #define V8_NO_LENGTH (~0U)
 #define V8_LOCALS_INLINE 75 /* ScopeInfo: names of more variables are in a table of their own */
-#define V8_TEXT_BYTES (2 * SCRIPT_OBJECT_BYTES) /* what hash_text() covers: a longer name is not readable */
+#define V8_TEXT_BYTES (2 * SCRIPT_OBJECT_BYTES) /* all of it is hashed: a longer name is not readable */
 #define V8_TABLE_BYTES 8192 /* of a table of positions, and of bytecode */
 #define V8_SIZES_BYTES 1024
 #define V8_CHUNK_BYTES 4096
 #define V8_CHUNKS 256 /* of a source, when its lines are counted */
+#define V8_CODE_ALIGN 64
+#define V8_SCAN 256 /* times that, back from a place in code to its beginning */
 #define V8_COPY_HOPS 4 /* to a frame with a function */
 #define V8_LINES_STEPS 24
 #define V8_NAME_STEPS (6 * OFFCPU_SCRIPTS_MAX) /* frames, and functions in them */
@@ -105,12 +107,20 @@ static __always_inline const struct runtime_file *v8_of(const struct unwind_walk
 	return f && f->kind == RUNTIME_V8 ? f : NULL;
 }
 
-/* Is MAP, a tagged pointer, that of one of the N types from FIRST on? */
-static __always_inline bool v8_is(struct task_struct *task, __u64 map, __u32 first, __u32 n)
+#define V8_NO_TYPE 0x10000
+
+/* The type that MAP, a tagged pointer, is of; V8_NO_TYPE if it is not readable: an object may be moving. */
+static __always_inline __u32 v8_type(struct task_struct *task, __u64 map)
 {
 	__u16 type = 0;
 
-	return V8_IS_OBJECT(map) && !script_read(task, &type, 2, map - 1 + 12) && type - first < n;
+	return !V8_IS_OBJECT(map) || script_read(task, &type, 2, map - 1 + 12) ? V8_NO_TYPE : type;
+}
+
+/* Is MAP that of one of the N types from FIRST on? */
+static __always_inline bool v8_is(struct task_struct *task, __u64 map, __u32 first, __u32 n)
+{
+	return v8_type(task, map) - first < n;
 }
 
 /* --- the walk --- */
@@ -237,13 +247,19 @@ static __always_inline bool v8_find(struct task_struct *task, struct scratch *s)
 static __always_inline bool v8_string_hop(struct task_struct *task, struct v8_walk *v)
 {
 	__u64 string = v->string, second;
-	__u16 type = 0;
-	__u32 n, form;
+	__u32 n, form, type;
 
 	v->string = 0;
-	if (!V8_IS_OBJECT(string) || script_read(task, v->object + V8_AT_STRING * 8, 32, string - 1) ||
-		!V8_IS_OBJECT(V8_WORD(v, V8_AT_STRING)) ||
-		script_read(task, &type, 2, V8_WORD(v, V8_AT_STRING) - 1 + 12) || type >= V8_STRING_TYPES)
+	if (!V8_IS_OBJECT(string))
+		return false;
+	v->unread = 1;
+	if (script_read(task, v->object + V8_AT_STRING * 8, 32, string - 1))
+		return false;
+	type = v8_type(task, V8_WORD(v, V8_AT_STRING));
+	if (type == V8_NO_TYPE)
+		return false;
+	v->unread = 0;
+	if (type >= V8_STRING_TYPES)
 		return false;
 	n = V8_INT(v, V8_AT_STRING * 8 + 12);
 	if (v->text.len == V8_NO_LENGTH)
@@ -259,8 +275,11 @@ static __always_inline bool v8_string_hop(struct task_struct *task, struct v8_wa
 		return true;
 	}
 	/* one that was made flat has an empty second part */
-	if (form == V8_CONS && (script_read(task, &n, 4, second - 1 + 12) || n))
-		return false;
+	if (form == V8_CONS) {
+		v->unread = script_read(task, &n, 4, second - 1 + 12) != 0;
+		if (v->unread || n)
+			return false;
+	}
 	if (form == V8_SLICED && V8_IS_NUMBER(second))
 		v->text.at += second >> 32;
 	else if (form != V8_CONS && form != V8_THIN)
@@ -298,6 +317,7 @@ static __always_inline bool v8_find_string(struct v8_other *o, struct task_struc
 	struct v8_walk *v = &s->v8;
 
 	v->string = string;
+	v->unread = 0;
 	v->text.at = v->text.kind = v->text.copied = 0;
 	v->text.len = V8_NO_LENGTH;
 #ifndef OFFCPU_RAW
@@ -373,6 +393,9 @@ static __always_inline bool v8_find_name(
 
 	if (v8_find_string(o, task, s, string))
 		return true;
+	if (v->unread || !V8_IS_OBJECT(string) || v8_type(task, V8_WORD(v, V8_AT_STRING)) >= V8_STRING_TYPES)
+		return false;
+	v->unread = 1;
 	v->parts[0] = string;
 	v->n_parts = 1;
 #ifndef OFFCPU_RAW
@@ -385,6 +408,7 @@ static __always_inline bool v8_find_name(
 		v->text.len = 0;
 		return false;
 	}
+	v->unread = 0;
 	v->text.kind = SCRIPT_LATIN1;
 	v->text.copied = 1;
 	return true;
@@ -435,6 +459,11 @@ static __always_inline __u64 v8_hash_text(
 	return mix(1, s->v8.sum ^ s->v8.sum >> 32) | 1;
 }
 
+static __always_inline __u64 v8_bytes(const struct v8_text *t)
+{
+	return (__u64)t->len << (t->kind == SCRIPT_UCS2);
+}
+
 /* Add the characters of T to `hash`. False if they cannot be read. */
 static __always_inline bool v8_hash(struct task_struct *task, struct scratch *s, struct v8_text *t)
 {
@@ -458,6 +487,7 @@ static __always_inline bool v8_script(
 	struct v8_other *o, struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 script)
 {
 	struct v8_walk *v = &s->v8;
+	__u32 type;
 
 	if (script == v->script)
 		return true;
@@ -467,7 +497,10 @@ static __always_inline bool v8_script(
 	v->hash = s->script.seed;
 	if (!V8_IS_OBJECT(script) || script_read(task, v->object + V8_AT_OTHER * 8, 72, script - 1))
 		return false;
-	if (v8_is(task, V8_WORD(v, V8_AT_OTHER), f->v8.type_script, 1)) {
+	type = v8_type(task, V8_WORD(v, V8_AT_OTHER));
+	if (type == V8_NO_TYPE)
+		return false;
+	if (type == f->v8.type_script) {
 		v->source = V8_WORD(v, V8_AT_OTHER + 1);
 		v->string = V8_WORD(v, V8_AT_OTHER + 2);
 		v->first_line = V8_WORD(v, V8_AT_OTHER + 3);
@@ -475,9 +508,11 @@ static __always_inline bool v8_script(
 		v->hash = mix(v->hash, V8_WORD(v, V8_AT_OTHER + 8));
 		if (v8_find_string(o, task, s, v->string))
 			v->file = v->text;
+		if (v->unread)
+			return false;
 		if (v8_find_string(o, task, s, v->source))
 			v->hash = mix(v->hash, v->text.len);
-		if (!v8_hash(task, s, &v->file))
+		if (v->unread || !v8_hash(task, s, &v->file))
 			return false;
 	}
 	v->script_hash = v->hash;
@@ -507,18 +542,22 @@ static __always_inline void v8_scope_name(struct v8_other *o, struct task_struct
 	__u64 flags, n, at;
 
 	v->text.len = v->text.kind = v->text.copied = 0;
+	v->unread = 1;
 	if (script_read(task, v->object + V8_AT_OTHER * 8, 32, info - 1))
 		return;
+	v->unread = 0;
 	flags = V8_WORD(v, V8_AT_OTHER + 1) >> 32;
 	n = V8_WORD(v, V8_AT_OTHER + 3) >> 32;
 	if (V8_SCOPE_TYPE(flags) == V8_SCOPE_MODULE || n > 1 << 20)
 		return;
 	at = 4 + n + (n < V8_LOCALS_INLINE ? n : 1) + V8_SCOPE_SAVED(flags);
+	v->unread = 1;
 	if (script_read(task, v->words, 24, info - 1 + at * 8))
 		return;
+	v->unread = 0;
 	if (V8_SCOPE_NAMED(flags) && v8_find_string(o, task, s, v->words[0]) && v->text.len)
 		return;
-	if (V8_SCOPE_INFERRED(flags))
+	if (!v->unread && V8_SCOPE_INFERRED(flags))
 		v8_find_name(o, task, s, V8_SCOPE_NAMED(flags) ? v->words[2] : v->words[0]);
 }
 
@@ -546,12 +585,17 @@ static __always_inline bool v8_shared(
 		   : v8_own_script(V8_WORD(v, V8_AT_SHARED + 4))))
 		return false;
 	v->text.len = v->text.kind = v->text.copied = 0;
-	if (V8_IS_OBJECT(name) && !script_read(task, &map, 8, name - 1)) {
+	v->unread = 0;
+	if (V8_IS_OBJECT(name)) {
+		if (script_read(task, &map, 8, name - 1))
+			return false;
 		if (v8_is(task, map, f->v8.type_scope, 1))
 			v8_scope_name(o, task, s, name);
 		else
 			v8_find_string(o, task, s, name);
 	}
+	if (v->unread)
+		return false;
 	v->name = v->text;
 	v->hash = mix(v->script_hash, number);
 	if (!v8_hash(task, s, &v->name))
@@ -588,8 +632,8 @@ static __always_inline void v8_at(struct v8_walk *v, enum v8_code kind, __u64 wh
 }
 
 /*
- * Is PC in the code of FUNCTION, as far as the function still has that code?
- * Baseline code has bytecode where optimised code has what undoes it.
+ * Is PC in CODE, which is that of the function that was read? Baseline code has
+ * bytecode, that of the frame, where optimised code has what undoes it.
  */
 static __always_inline bool v8_compiled(struct task_struct *task, struct v8_walk *v,
 	const struct runtime_file *f, __u64 code, __u64 pc)
@@ -609,17 +653,81 @@ static __always_inline bool v8_compiled(struct task_struct *task, struct v8_walk
 	if (!V8_IS_OBJECT(v->deopt) || script_read(task, &map, 8, v->deopt - 1))
 		return false;
 	if (v8_is(task, map, f->v8.type_deopt, 1)) {
+		if (script_read(task, &number, 8, v->deopt - 1 + 16 + V8_DEOPT_SHARED * 8) ||
+			number != v->shared)
+			return false;
 		/* a number that V8 does not use again */
 		if (script_read(task, &number, 8, v->deopt - 1 + 16 + V8_DEOPT_NUMBER * 8))
 			return false;
 		v8_at(v, V8_OPTIMISED, number ^ bytes, pc - v->begin);
-	} else if (v8_is(task, map, f->v8.type_bytecode, 1)) {
+	} else if (v->deopt == v->frame[1] && v8_is(task, map, f->v8.type_bytecode, 1)) {
 		v->bytecode = v->deopt;
 		v8_at(v, V8_BASELINE, bytes, pc - v->begin);
 	} else {
 		return false;
 	}
 	return true;
+}
+
+/*
+ * A function may have other code by now, and a loop that is optimised while it
+ * runs has code of its own: go back from `scan` to the object that the
+ * instructions are in. It sets `found`.
+ */
+static __always_inline bool v8_scan(struct task_struct *task, struct scratch *s)
+{
+	const struct runtime_file *f = v8_of(&s->walk);
+	struct v8_walk *v = &s->v8;
+	__u64 at = v->scan, word = 0, begin = 0;
+
+	v->scan = at - V8_CODE_ALIGN;
+	if (!f || at < s->walk.v8_low)
+		return false;
+	if (f->v8.code_inline) {
+		if (script_read(task, &word, 8, at - f->v8.code_inline))
+			return false;
+		v->found = word == v->code_map ? at - f->v8.code_inline + 1 : 0;
+		return !v->found;
+	}
+	if (script_read(task, &word, 8, at - f->v8.code_stream + 8))
+		return false;
+	if (V8_IS_OBJECT(word) && !script_read(task, &begin, 8, word - 1 + f->v8.code_start) && begin == at)
+		v->found = word;
+	return !v->found;
+}
+
+static long v8_own_scan(__u32 i, void *unused)
+{
+	struct scratch *s = my_scratch();
+
+	return !s || !v8_scan(NULL, s);
+}
+
+#ifndef OFFCPU_RAW
+
+static long v8_other_scan(__u32 i, struct v8_other *o)
+{
+	return !o->task || !v8_scan(o->task, o->s);
+}
+
+#endif
+
+/* Find the code that PC is in: `found`, 0 = none. */
+static __always_inline void v8_find_code(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 code, __u64 pc)
+{
+	struct v8_walk *v = &s->v8;
+
+	v->found = v->code_map = 0;
+	if (!V8_IS_OBJECT(code) || script_read(task, &v->code_map, 8, code - 1))
+		return;
+	v->scan = (pc - 1) & ~(__u64)(V8_CODE_ALIGN - 1);
+#ifndef OFFCPU_RAW
+	if (task)
+		bpf_loop(V8_SCAN, v8_other_scan, o, 0);
+	else
+#endif
+		bpf_loop(V8_SCAN, v8_own_scan, NULL, 0);
 }
 
 /* Is the frame that was read one of the interpreter? */
@@ -667,10 +775,18 @@ static __always_inline bool v8_frame(struct v8_other *o, struct task_struct *tas
 	code = V8_FIELD(v, V8_AT_FUNCTION * 8 + f->v8.function_code);
 	if (!v8_find_shared(o, task, s, f, V8_FIELD(v, V8_AT_FUNCTION * 8 + f->v8.function_shared)))
 		return false;
-	if ((what & V8_EXIT) ||
-		(!((what & V8_BUILTIN) == 0 && v8_compiled(task, v, f, code, pc)) &&
-			!v8_interpreted(task, v, f)))
-		v8_at(v, V8_UNPLACED, 0, SCRIPT_POSITION_NONE);
+	if (!(what & (V8_EXIT | V8_BUILTIN))) {
+		if (v8_compiled(task, v, f, code, pc) || v8_compiled(task, v, f, v->found, pc))
+			return true;
+		if (v8_interpreted(task, v, f))
+			return true;
+		v8_find_code(o, task, s, code, pc);
+		if (v8_compiled(task, v, f, v->found, pc))
+			return true;
+	} else if (!(what & V8_EXIT) && v8_interpreted(task, v, f)) {
+		return true;
+	}
+	v8_at(v, V8_UNPLACED, 0, SCRIPT_POSITION_NONE);
 	return true;
 }
 
@@ -1037,7 +1153,7 @@ enum v8_more {
 static __always_inline __u8 v8_text(struct task_struct *task, const struct v8_text *t, const __u8 *flat,
 	__u8 *to, __u32 size, __u16 *bytes)
 {
-	__u64 len = (__u64)t->len << (t->kind == SCRIPT_UCS2);
+	__u64 len = v8_bytes(t);
 
 	if (len > V8_TEXT_BYTES) {
 		*bytes = 0;
@@ -1060,10 +1176,10 @@ __noinline int v8_same(__u32 remote)
 
 	if (!WATCHED(RUNTIME_V8) || !s || !ev)
 		return 0;
-	if (s->v8.name.len && ev->code.name_kind != SCRIPT_UNREADABLE &&
+	if (s->v8.name.len && v8_bytes(&s->v8.name) <= V8_TEXT_BYTES &&
 		v8_hash_text(NULL, s, (__u64)ev->code.name, ev->code.name_bytes, true) != s->v8.name.hash)
 		return 0;
-	return !s->v8.file.len || ev->code.file_kind == SCRIPT_UNREADABLE ||
+	return !s->v8.file.len || v8_bytes(&s->v8.file) > V8_TEXT_BYTES ||
 	       v8_hash_text(NULL, s, (__u64)ev->code.file, ev->code.file_bytes, true) == s->v8.file.hash;
 }
 
@@ -1094,7 +1210,7 @@ static __always_inline bool v8_send_names(
 	if (v->file.len)
 		ev->code.file_kind =
 			v8_text(task, &v->file, v->flat, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);
-	/* the texts may have moved since they were hashed */
+	/* the texts may have moved since they were hashed, or cannot be read now */
 	if (!v8_same(s->walk.remote))
 		return false;
 	if (bpf_ringbuf_output(&ring, &ev->code, __builtin_offsetof(struct offcpu_ev_code, lines),
@@ -1259,7 +1375,7 @@ static long v8_own_name(__u32 i, void *unused)
 static __always_inline void v8_begin(struct scratch *s)
 {
 	s->v8.next = 0;
-	s->v8.script = s->v8.function_map = s->v8.shared_map = 0;
+	s->v8.script = s->v8.function_map = s->v8.shared_map = s->v8.found = 0;
 }
 
 __noinline int v8_own_find(void)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """compare.py DIR JSON [v]: compare what threads of ways.js said of their stacks (DIR/NAME) with the waits of
 symbolize's output, from the function that waits on: functions, files and lines. Each wait must be complete.
-What the functions that wait call themselves (node:fs and such) is above these. Prints a line for each NAME:
+What the functions that wait call themselves (node:fs and such) is above these. Functions of V8 without a name
+and code without a file are not compared. Prints a line for each NAME:
 same, different, incomplete, or no wait."""
 import json, os, sys
 
@@ -14,6 +15,8 @@ for line in open(sys.argv[2], encoding="utf-8", errors="surrogateescape"):
 for name in sorted(os.listdir(sys.argv[1])):
     tid, *frames = open(os.path.join(sys.argv[1], name), encoding="utf-8").read().splitlines()
     want = [(f or "(anonymous)", p or None, int(n) if n and p else None) for f, p, n in (x.split("\t") for x in frames)]
+    # a name that is computed when the function is made stands in the object alone
+    want = [("(anonymous)" if f[0] == "[" else f, p, n) for f, p, n in want if f != "(anonymous)" or p]
     # what says it
     while want and not want[0][0].startswith("pause"):
         want.pop(0)
@@ -21,7 +24,7 @@ for name in sorted(os.listdir(sys.argv[1])):
     for w in waits.get(int(tid), []):
         have = [(f["function"], f["file"], f["line"]) for f in w["user_stack"] if "runtime" in f]
         # lines of code without a file, as of eval(), are V8's own affair
-        have = [(f, p or None, n if p else None) for f, p, n in have]
+        have = [(f, p or None, n if p else None) for f, p, n in have if f != "(anonymous)" or p]
         while have and not (have[0][0] or "").startswith("pause"):
             have.pop(0)
         # it may have waited elsewhere: for a lock, or for what it writes
