@@ -23,7 +23,8 @@ const volatile __u32 scripts;
 #define WATCHED(kind) (scripts >> (kind)&1)
 #define MADE_CODE (scripts & (1U << RUNTIME_JAVA | 1U << RUNTIME_V8)) /* native code, by the runtime */
 #define INTERPRETERS                                                                                         \
-	(scripts & ~(1U << RUNTIME_JAVA | 1U << RUNTIME_V8)) /* frames behind those of an evaluation function */
+	(scripts & ~(1U << RUNTIME_JAVA |                                                                    \
+			   1U << RUNTIME_V8)) /* frames behind those of an evaluation function */
 
 /* By number: what lib/record/unwind_memory.c put there. */
 struct {

@@ -71,7 +71,8 @@ struct v8_layout {
 	__u16 code_bytes, code_deopt, code_positions;
 	__u16 page_flags, page_heap; /* of the 256 KiB that an object is in */
 	__u16 page_executable; /* number of the flag */
-	__u16 heap_builtins; /* from the heap to the address of the builtins' code, in the isolate around it */
+	__u16 heap_builtins; /* from the heap to the address of the builtins' code, in the isolate around it
+			      */
 	__u16 exit_marker; /* of frames of builtins in C++ */
 	__u16 n_bytecodes; /* their sizes are at cold[0], for each of three scales of operands */
 	__u16 pad[2];

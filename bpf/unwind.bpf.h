@@ -440,8 +440,7 @@ static __always_inline int step_by_v8(struct unwind_walk *w)
 	}
 	if (w->blob_kind == V8_NONE || !w->fp_known || w->fp < w->sp || (w->fp & 7))
 		return -1;
-	if (!user_word(w, w->fp - 8, &marker) || !user_word(w, w->fp, &fp) ||
-		!user_word(w, w->fp + 8, &ra))
+	if (!user_word(w, w->fp - 8, &marker) || !user_word(w, w->fp, &fp) || !user_word(w, w->fp + 8, &ra))
 		return w->need ? false : stop(w, REASON_MEMORY);
 	if (!ra)
 		return -1;

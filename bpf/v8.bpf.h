@@ -135,7 +135,8 @@ static __always_inline bool v8_builtin(struct unwind_walk *w, const struct runti
 	__u64 at = pc - w->runtime_bias;
 
 	if (!w->v8_table) {
-		if ((at < f->eval[0] || at >= f->eval[1]) && !find_map(w->remote, w->runtime_bias + f->eval[0]))
+		if ((at < f->eval[0] || at >= f->eval[1]) &&
+			!find_map(w->remote, w->runtime_bias + f->eval[0]))
 			return false;
 		w->v8_table = UNWIND_MAP_TABLE(w->word) + 1;
 		w->v8_bias = w->bias - w->runtime_bias;
@@ -194,7 +195,8 @@ static __always_inline bool v8_made(
 static __always_inline bool v8_copied(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 pc)
 {
-	__u64 *frame = s->v8.frame, *head = s->v8.words, fp = s->walk.fp, size = f->eval[1] - f->eval[0], base;
+	__u64 *frame = s->v8.frame, *head = s->v8.words, fp = s->walk.fp, size = f->eval[1] - f->eval[0],
+	      base;
 
 	if (s->walk.v8_copy)
 		return pc - s->walk.v8_copy < size;
@@ -312,7 +314,8 @@ static long v8_other_hop(__u32 i, struct v8_other *o)
 #endif
 
 /* Find the characters of STRING: sets `text`. */
-static __always_inline bool v8_find_string(struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 string)
+static __always_inline bool v8_find_string(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 string)
 {
 	struct v8_walk *v = &s->v8;
 
@@ -449,7 +452,8 @@ static __always_inline __u64 v8_hash_text(
 		if (n > SCRIPT_OBJECT_BYTES)
 			return 0;
 		__builtin_memset(k->object, 0, sizeof(k->object));
-		if (copy ? bpf_probe_read_kernel(k->object, n, (void *)at) : script_read(task, k->object, n, at))
+		if (copy ? bpf_probe_read_kernel(k->object, n, (void *)at)
+			 : script_read(task, k->object, n, at))
 			return 0;
 		v8_words(s->walk.remote);
 		if (len <= SCRIPT_OBJECT_BYTES)
@@ -483,8 +487,8 @@ static __always_inline bool v8_hash(struct task_struct *task, struct scratch *s,
  * Read SCRIPT: its file's name, its source, and a hash of both names and of its
  * number. Functions of builtins have none.
  */
-static __always_inline bool v8_script(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 script)
+static __always_inline bool v8_script(struct v8_other *o, struct task_struct *task, struct scratch *s,
+	const struct runtime_file *f, __u64 script)
 {
 	struct v8_walk *v = &s->v8;
 	__u32 type;
@@ -536,7 +540,8 @@ __noinline int v8_own_script(__u64 script)
 #define V8_SCOPE_MODULE 3
 
 /* Find the name in INFO, a ScopeInfo: the function's own, or else the inferred one. Sets `text`. */
-static __always_inline void v8_scope_name(struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 info)
+static __always_inline void v8_scope_name(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 info)
 {
 	struct v8_walk *v = &s->v8;
 	__u64 flags, n, at;
@@ -562,8 +567,8 @@ static __always_inline void v8_scope_name(struct v8_other *o, struct task_struct
 }
 
 /* Read SHARED, a SharedFunctionInfo: the function's names and its identity. */
-static __always_inline bool v8_shared(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 shared)
+static __always_inline bool v8_shared(struct v8_other *o, struct task_struct *task, struct scratch *s,
+	const struct runtime_file *f, __u64 shared)
 {
 	struct v8_walk *v = &s->v8;
 	__u64 map, name, number;
@@ -616,8 +621,8 @@ __noinline int v8_own_shared(__u64 shared)
 	return WATCHED(RUNTIME_V8) && f && v8_shared(NULL, NULL, s, f, shared);
 }
 
-static __always_inline bool v8_find_shared(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, const struct runtime_file *f, __u64 shared)
+static __always_inline bool v8_find_shared(struct v8_other *o, struct task_struct *task, struct scratch *s,
+	const struct runtime_file *f, __u64 shared)
 {
 	return task ? v8_shared(o, task, s, f, shared) : v8_own_shared(shared);
 }
@@ -635,8 +640,8 @@ static __always_inline void v8_at(struct v8_walk *v, enum v8_code kind, __u64 wh
  * Is PC in CODE, which is that of the function that was read? Baseline code has
  * bytecode, that of the frame, where optimised code has what undoes it.
  */
-static __always_inline bool v8_compiled(struct task_struct *task, struct v8_walk *v,
-	const struct runtime_file *f, __u64 code, __u64 pc)
+static __always_inline bool v8_compiled(
+	struct task_struct *task, struct v8_walk *v, const struct runtime_file *f, __u64 code, __u64 pc)
 {
 	__u64 map = 0, number = 0;
 	__u32 bytes;
@@ -748,7 +753,8 @@ static __always_inline bool v8_interpreted(
 }
 
 /* Read what the frame at FP executes, whose PC is PC: its function and the place in it. */
-static __always_inline bool v8_frame(struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 what, __u64 pc)
+static __always_inline bool v8_frame(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 what, __u64 pc)
 {
 	const struct runtime_file *f = v8_of(&s->walk);
 	struct v8_walk *v = &s->v8;
@@ -765,8 +771,7 @@ static __always_inline bool v8_frame(struct v8_other *o, struct task_struct *tas
 			return false;
 		function = v->frame[3];
 	}
-	if (!V8_IS_OBJECT(function) ||
-		script_read(task, v->object + V8_AT_FUNCTION * 8, 64, function - 1))
+	if (!V8_IS_OBJECT(function) || script_read(task, v->object + V8_AT_FUNCTION * 8, 64, function - 1))
 		return false;
 	code = V8_WORD(v, V8_AT_FUNCTION);
 	if (code != v->function_map && !v8_is(task, code, f->v8.type_function, V8_FUNCTION_TYPES))
@@ -817,7 +822,8 @@ static __always_inline bool v8_step(struct v8_other *o, struct task_struct *task
 	return true;
 }
 
-/* --- tables of positions: src/codegen/source-position-table.cc, src/baseline/bytecode-offset-iterator.h --- */
+/* --- tables of positions: src/codegen/source-position-table.cc, src/baseline/bytecode-offset-iterator.h ---
+ */
 
 /* Take the next number, of seven bits a byte, from the table into `number`. False behind its end. */
 __noinline int v8_number(__u32 remote)
@@ -977,7 +983,8 @@ static __always_inline bool v8_source_position(
 			n = V8_TABLE_BYTES - 1;
 		barrier_var(n);
 		n &= V8_TABLE_BYTES - 1;
-		if (script_read(task, ev->code.lines + V8_TABLE_BYTES, n, v->bytecode - 1 + f->v8.bytecode_data))
+		if (script_read(
+			    task, ev->code.lines + V8_TABLE_BYTES, n, v->bytecode - 1 + f->v8.bytecode_data))
 			return false;
 		if (!v8_baselines(remote) || ev->bytecode > n)
 			return false;
@@ -1079,7 +1086,8 @@ static long v8_other_chunk(__u32 i, struct v8_other *o)
 
 #endif
 
-static __always_inline void v8_chunks(struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
+static __always_inline void v8_chunks(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
 {
 #ifndef OFFCPU_RAW
 	if (task) {
@@ -1095,8 +1103,8 @@ static __always_inline void v8_chunks(struct v8_other *o, struct task_struct *ta
  * not known. V8 has a list of the ends of lines once it has needed it itself.
  * Else they are counted.
  */
-static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev,
-	const struct runtime_file *f, __u32 position)
+static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *task, struct scratch *s,
+	struct v8_events *ev, const struct runtime_file *f, __u32 position)
 {
 	volatile __u64 *lo = &ev->lo, *n = &ev->n;
 	struct v8_walk *v = &s->v8;
@@ -1162,7 +1170,8 @@ static __always_inline __u8 v8_text(struct task_struct *task, const struct v8_te
 	if (t->copied) {
 		*bytes = len;
 		barrier_var(len);
-		return bpf_probe_read_kernel(to, len & (V8_FLAT_BYTES - 1), flat) ? SCRIPT_UNREADABLE : t->kind;
+		return bpf_probe_read_kernel(to, len & (V8_FLAT_BYTES - 1), flat) ? SCRIPT_UNREADABLE
+										  : t->kind;
 	}
 	return script_text(task, t->at, len, to, size, bytes) == SCRIPT_UNREADABLE ? SCRIPT_UNREADABLE
 										   : t->kind;
@@ -1208,13 +1217,13 @@ static __always_inline bool v8_send_names(
 		ev->code.name_bytes = 11;
 	}
 	if (v->file.len)
-		ev->code.file_kind =
-			v8_text(task, &v->file, v->flat, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);
+		ev->code.file_kind = v8_text(
+			task, &v->file, v->flat, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);
 	/* the texts may have moved since they were hashed, or cannot be read now */
 	if (!v8_same(s->walk.remote))
 		return false;
-	if (bpf_ringbuf_output(&ring, &ev->code, __builtin_offsetof(struct offcpu_ev_code, lines),
-		    BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(
+		    &ring, &ev->code, __builtin_offsetof(struct offcpu_ev_code, lines), BPF_RB_NO_WAKEUP))
 		return false;
 	bpf_map_update_elem(&named, &id, &one, BPF_ANY);
 	return true;
@@ -1225,8 +1234,8 @@ static __always_inline bool v8_send_names(
  * another function has an InliningPosition: where in that, and which of the
  * functions that the code refers to. `raw` of the outer one is then in `words`.
  */
-static __always_inline bool v8_inlining(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev, const struct runtime_file *f)
+static __always_inline bool v8_inlining(struct v8_other *o, struct task_struct *task, struct scratch *s,
+	struct v8_events *ev, const struct runtime_file *f)
 {
 	__u64 inlining = V8_INLINING(ev->raw), deopt = s->v8.deopt - 1 + 16, array = 0, shared = 0;
 
@@ -1237,8 +1246,8 @@ static __always_inline bool v8_inlining(
 		/* -1: the compiled function itself */
 		if ((__s32)ev->words[1] >= 0 &&
 			(script_read(task, &array, 8, deopt + V8_DEOPT_FUNCTIONS * 8) ||
-				script_read(task, &shared, 8,
-					array - 1 + 16 + (ev->words[1] & 0x7fffffff) * 8)))
+				script_read(
+					task, &shared, 8, array - 1 + 16 + (ev->words[1] & 0x7fffffff) * 8)))
 			return false;
 	}
 	if (!shared && script_read(task, &shared, 8, deopt + V8_DEOPT_SHARED * 8))
@@ -1248,7 +1257,8 @@ static __always_inline bool v8_inlining(
 }
 
 /* One function of a place, from the innermost one. */
-static __always_inline int v8_function(struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
+static __always_inline int v8_function(
+	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
 {
 	const struct runtime_file *f = v8_of(&s->walk);
 	__u32 n = ev->inlined.n, line;
@@ -1302,8 +1312,7 @@ static __always_inline int v8_begin_name(
 	/* it may have moved, or, of another thread, have returned */
 	v->script = 0;
 	if (!v8_frame(o, task, s, s->walk.java[i].what, s->walk.java[i].place) || v->code != id.code ||
-		v->place_check != ev->inlined.check ||
-		v->position != ev->inlined.position)
+		v->place_check != ev->inlined.check || v->position != ev->inlined.position)
 		return V8_END;
 	ev->inlined.code = id.code;
 	ev->placed = v8_source_position(task, s, ev, f);
@@ -1408,7 +1417,8 @@ static long v8_other_step(__u32 i, struct v8_other *o)
 	return !o->task || !v8_step(o, o->task, o->s);
 }
 
-/* One step of naming: a frame, or one of its functions. No loop in a loop: together they need too much stack. */
+/* One step of naming: a frame, or one of its functions. No loop in a loop: together they need too much stack.
+ */
 static long v8_other_name(__u32 i, struct v8_other *o)
 {
 	struct v8_walk *v = &o->s->v8;

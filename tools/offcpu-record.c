@@ -99,7 +99,7 @@ static const struct cli_option options[] = {
 	{ 0, "runtimes", "LIST",
 		"functions of the programs of these interpreters: auto (default: what the targets have), "
 		"none, "
-		"python, java, php, perl",
+		"python, java, php, perl, v8",
 		CLI_TEXT(struct recargs, rec.runtimes) },
 	{ 0, "unwind-memory", "SIZE",
 		"of tables in the kernel at most (16M, 1G; default a sixteenth of the memory, up to 512M)",
@@ -196,8 +196,8 @@ static int check_opts(const struct cli *c, void *opts)
 	b->use_exec = o->command != NULL;
 	if (runtimes_check(o->rec.runtimes, &e) != 0)
 		return cli_usage(c,
-			"option '--runtimes': %s; it takes auto, none, or a list of python, java, php and "
-			"perl",
+			"option '--runtimes': %s; it takes auto, none, or a list of python, java, php, perl "
+			"and v8",
 			e.msg);
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;

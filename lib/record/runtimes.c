@@ -23,12 +23,14 @@ static const struct runtime {
 		uint32_t position);
 	bool qualified; /* the class or package of a function came in place of a line table */
 	const char *files[2]; /* how the names of its files begin */
+	const char *note; /* on waits that have no function */
 } known[RUNTIME_KINDS] = {
 	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false, { "python", "libpython" } },
 	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false, { "libjvm" } },
 	[RUNTIME_PHP] = { "php", php_layout, NULL, true, { "php", "libphp" } },
 	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" } },
-	[RUNTIME_V8] = { "v8", v8_layout, NULL, false, { "node", "libnode" } },
+	[RUNTIME_V8] = { "v8", v8_layout, NULL, false, { "node", "libnode" },
+		"while its event loop waits, no function is being called" },
 };
 
 struct file {
@@ -136,7 +138,8 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 {
 	struct file *f;
 
-	if (!r || !i->kind || i->kind >= RUNTIME_KINDS || !known[i->kind].name || !r->wanted[i->kind] || r->n_files == RUNTIMES_MAX)
+	if (!r || !i->kind || i->kind >= RUNTIME_KINDS || !known[i->kind].name || !r->wanted[i->kind] ||
+		r->n_files == RUNTIMES_MAX)
 		return 0;
 	*ret = (struct runtime_file){ .kind = i->kind,
 		.version = i->version,
@@ -427,8 +430,8 @@ size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_
 	if (!f || f->kind == RUNTIME_NONE)
 		return 0;
 	slot = runtimes_instead(r, file) ? idmap_find(&r->by_place, SCRIPT_CODE(code),
-						 place_key(check, SCRIPT_POSITION(position)))
-				       : NULL;
+						   place_key(check, SCRIPT_POSITION(position)))
+					 : NULL;
 	if (slot && r->places[slot->value].n) {
 		const struct place *p = &r->places[slot->value];
 
@@ -482,12 +485,14 @@ static void put_summary(
 	const struct runtimes *r, char *to, size_t size, const struct file *f, uint64_t processes)
 {
 	const char *text = r->watched >> f->kind & 1 ? (r->partial ? partial_text : "") : unwatched_text;
+	const char *note = f->refused || *text ? NULL : known[f->kind].note;
 	size_t len = strlen(to);
 
-	snprintf(to + len, size - len, "%s%s %u.%u%s, %" PRIu64 " process%s%s", len ? "; " : "",
+	snprintf(to + len, size - len, "%s%s %u.%u%s, %" PRIu64 " process%s%s%s%s%s", len ? "; " : "",
 		known[f->kind].name, f->version >> 24, f->version >> 16 & 0xff,
 		f->refused ? " (version not known, its functions are not shown)" : "", processes,
-		processes == 1 ? "" : "es", f->refused ? "" : text);
+		processes == 1 ? "" : "es", f->refused ? "" : text, note ? " (" : "", note ? note : "",
+		note ? ")" : "");
 }
 
 /* Files of the same version count as one runtime. */

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fill in the offsets of RET->version; CONSTANTS is the checksum of unwind/v8.h. False if that is not known. */
+/* Fill in the offsets of RET->version; CONSTANTS is the checksum of unwind/v8.h. False if that is not known.
+ */
 bool v8_layout(struct runtime_file *ret, uint64_t constants);
 
 #endif

@@ -38,7 +38,7 @@
  *   module   a word without white space; so is a source file
  *
  * The symbol of a script frame is "py::function:file" and its module "[python]", for other runtimes
- * likewise; its address is 0.
+ * likewise, as each names its functions for perf; its address is 0.
  *
  * Symbols and paths are cut at BUFTEXT_MAX bytes (base/text.c).
  *

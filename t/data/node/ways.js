@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// ways.js DIR FIFO: a thread for each of the ways below, and the main thread, wait in it. DIR/NAME is the
-// thread's ID and what V8 says of its stack: "FUNCTION<tab>FILE<tab>LINE" for each frame, innermost first.
+// ways.js DIR FIFO [NAME...]: a thread for each of the ways below, or for those, and the main thread, wait in
+// it. DIR/NAME is the thread's ID and what V8 says of its stack: "FUNCTION<tab>FILE<tab>LINE" for each frame, innermost first.
 // It ends when FIFO does.
 'use strict';
 const { Worker, isMainThread, workerData } = require('worker_threads');
@@ -27,7 +27,7 @@ function say(name, sites) {
 
 let name = isMainThread ? 'main' : workerData[0];
 // these stand in one line, so that V8 was asked where it waits
-function pause() { say(name, new Error().stack); Atomics.wait(cell, 0, 0, 30); }
+function pause() { say(name, new Error().stack); Atomics.wait(cell, 0, 0, 100); }
 function pauseFile() { say(name, new Error().stack); fs.readFileSync(fifo); }
 function pauseRead() { const fd = fs.openSync(fifo); say(name, new Error().stack); fs.readSync(fd, Buffer.alloc(1)); }
 function pauseSpawn() { say(name, new Error().stack); spawnSync('cat', [fifo]); }
@@ -85,7 +85,7 @@ function hot(n) {
   return sum;
 }
 function loop() {
-  for (let i = 0; i < 300000; i++)
+  for (let i = 0; i < 60000; i++)
     mid(i);
   stopped = true;
   for (;;)
@@ -134,7 +134,7 @@ const ways = {
   tag: () => ((s) => { pause(); })`x`,
   deep: () => deep(300),
   hot: () => {
-    for (let i = 0; i < 30000; i++)
+    for (let i = 0; i < 10000; i++)
       hot(i);
     stopped = true;
     for (;;)
@@ -156,7 +156,9 @@ if (isMainThread) {
   const source = '// \u20ac: characters of two bytes\n\n\nmodule.exports = (f) => {\n  f(); };\n';
 
   fs.writeFileSync(path.join(dir, '..', 'wide.js'), source);
-  for (const way of [...Object.keys(ways), ...Object.keys(later)])
+  const names = process.argv.slice(4);
+
+  for (const way of names.length ? names : [...Object.keys(ways), ...Object.keys(later)])
     new Worker(__filename, { workerData: [way, dir, fifo], stdin: true }).on('error', (e) => { throw e; });
   setTimeout(function main() {
     for (;;)
@@ -166,5 +168,5 @@ if (isMainThread) {
   for (;;)
     ways[name]();
 } else {
-  setInterval(later[name], 1);
+  setInterval(later[name], 20);
 }
