@@ -332,6 +332,7 @@ static __always_inline bool v8_find_string(
 	if (v->text.kind)
 		return true;
 	v->text.len = 0;
+	v->unread |= v->string != 0; /* too many of them */
 	return false;
 }
 
@@ -553,7 +554,8 @@ static __always_inline void v8_scope_name(
 	v->unread = 0;
 	flags = V8_WORD(v, V8_AT_OTHER + 1) >> 32;
 	n = V8_WORD(v, V8_AT_OTHER + 3) >> 32;
-	if (V8_SCOPE_TYPE(flags) == V8_SCOPE_MODULE || n > 1 << 20)
+	v->unread = n > 1 << 20;
+	if (V8_SCOPE_TYPE(flags) == V8_SCOPE_MODULE || v->unread)
 		return;
 	at = 4 + n + (n < V8_LOCALS_INLINE ? n : 1) + V8_SCOPE_SAVED(flags);
 	v->unread = 1;

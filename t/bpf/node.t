@@ -5,6 +5,7 @@
 # shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
+. "$(dirname "$0")/../lib/scripts.sh"
 need_bpf
 node=${RUNTIME:-node}
 command -v "$node" >/dev/null || skip_all "no node"
@@ -78,7 +79,7 @@ churn=$!
 at_exit_kill "$churn"
 exec 7>"$TMP/go"
 until_true grep -q ready "$TMP/churn.out"
-rec_start "$TMP/churn.cap" -q -p "$(pgrep -f "$DATA/node/churn.js" | tail -1)"
+rec_start "$TMP/churn.cap" -q -p "$churn"
 echo go >&7
 until_true grep -q made "$TMP/churn.out"
 rec_stop
@@ -96,4 +97,27 @@ seen=$(waits "$TMP/churn.cap" 'my @f = grep { $_->{runtime} } @{$w->{user_stack}
 	$h{"500 functions"} = 1')
 like "$seen" '^(unreadable \d+\n)?500 functions 1(\nunreadable \d+)?$' "functions that replace each other: none has the name, file or line of another one"
 exec 7>&-
+
+# --- programs that lie ---
+
+ok "a program that says it is V8 10.2 is built" "${CC:-cc}" -O1 -rdynamic -no-pie -fcf-protection=none -o "$TMP/fake" "$DATA/node/fake.c"
+ok "and one of a version that does not exist" "${CC:-cc}" -O1 -rdynamic -no-pie -fcf-protection=none -DMINOR=9 -o "$TMP/future" "$DATA/node/fake.c"
+fake "$TMP/fake" none cycle parts wild script name kernel huge locals ends table source
+fake "$TMP/future" future
+fakes_begun
+# shellcheck disable=SC2086 # a list
+rec "$TMP/lie.cap" --runtimes v8 -d 0.3 $fakes
+is "$rc" 0 "programs that lie about their frames are recorded"
+lied() { # HOW: its functions, with file and line
+	seen "$TMP/lie.cap" "$1" 'map { ($_->{function} // "?") . " " . ($_->{file} // "") . ":" . ($_->{line} // "") } @s' | sort -u
+}
+is "$(lied none)" "forged forged.js:3" "a forged V8 that is consistent has its function"
+for how in cycle parts wild script name kernel huge locals; do
+	is "$(lied $how)" "? :" "a pointer or length that leads nowhere ($how): the name is not readable"
+done
+is "$(lied table)" "forged forged.js:3" "of a table that is longer than it can be, the beginning is used"
+for how in ends source; do
+	is "$(lied $how)" "forged forged.js:" "a list or a source that is longer than it can be ($how): there is no line"
+done
+is "$(lied future)" "" "another version has no functions"
 tap_done
