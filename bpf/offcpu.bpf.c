@@ -35,6 +35,7 @@
 #include "ruby.bpf.h"
 #include "script_walk.bpf.h"
 #include "hotspot.bpf.h"
+#include "v8.bpf.h"
 #include "offcpu_snapshot.bpf.h"
 #include "offcpu_user.bpf.h"
 

@@ -30,6 +30,7 @@ struct scratch {
 	struct unwind_walk walk;
 	struct script_walk script;
 	struct hotspot_walk hotspot;
+	struct v8_walk v8;
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
 #ifdef OFFCPU_RAW

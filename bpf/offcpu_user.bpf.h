@@ -150,6 +150,8 @@ static __always_inline void walk_begin(
 	u->blob_at = u->need_blob = 0;
 	u->blobs = 0;
 	u->n_java = 0;
+	u->v8_table = 0;
+	u->v8_copy = u->v8_low = u->v8_high = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
 	u->reason = 0;
@@ -243,6 +245,13 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 		find_java(other, s);
 		if (is_new(s, w, last))
 			w->unsent |= put(&s->ev, s, name_java(other, s)) ? 0 : 2;
+		return s->ev.id;
+	}
+	if (WATCHED(RUNTIME_V8) && v8_of(u)) {
+		scripts_init(s, key, 0);
+		find_v8(other, s);
+		if (is_new(s, w, last))
+			w->unsent |= put(&s->ev, s, name_v8(other, s)) ? 0 : 2;
 		return s->ev.id;
 	}
 	find_scripts(other, s, key, tls_of(task));
@@ -361,9 +370,12 @@ static long other_step(__u32 i, struct other_walk *o)
 
 	if (walk_step(true))
 		return 0;
-	if (WATCHED(RUNTIME_JAVA) && u->need_blob) {
+	if (MADE_CODE && u->need_blob) {
 		u->need_blob = 0;
-		hotspot_find(o->task, o->s);
+		if (WATCHED(RUNTIME_V8) && v8_of(u))
+			v8_find(o->task, o->s);
+		else if (WATCHED(RUNTIME_JAVA))
+			hotspot_find(o->task, o->s);
 		u->len--;
 		return 0;
 	}

@@ -21,8 +21,10 @@
  */
 const volatile __u32 scripts;
 #define WATCHED(kind) (scripts >> (kind)&1)
+#define MADE_CODE (scripts & (1U << RUNTIME_JAVA | 1U << RUNTIME_V8)) /* native code, by the runtime */
 #define INTERPRETERS                                                                                         \
-	(scripts & ~(1U << RUNTIME_JAVA)) /* with frames behind those of an evaluation function */
+	(scripts & ~(1U << RUNTIME_JAVA |                                                                    \
+			   1U << RUNTIME_V8)) /* frames behind those of an evaluation function */
 
 /* By number: what lib/record/unwind_memory.c put there. */
 struct {
@@ -136,6 +138,46 @@ struct hotspot_walk {
 	__u64 pool_cache, holder_name, file_at; /* of it; where it has the index of its file's name */
 	__u64 class_hash; /* begins the checks of its methods */
 	__u8 bytes[HOTSPOT_BYTES];
+};
+
+#define V8_OBJECT_BYTES 256
+#define V8_FLAT_BYTES 256 /* of a name that is in several parts */
+#define V8_PARTS 8
+
+/* A text in the memory of V8. */
+struct v8_text {
+	__u64 at; /* of its characters */
+	__u32 len; /* characters */
+	__u32 kind; /* enum script_string */
+	__u64 copied; /* it is in v8_walk.flat */
+	__u64 hash;
+};
+
+/* What a walk knows of a process with V8. */
+struct v8_walk {
+	__u32 next; /* the second pass: index in unwind_walk.java */
+	__u32 more, lost; /* enum v8_more; names could not be sent */
+	__u32 kind; /* enum v8_code, of the frame's code */
+	__u64 function_map, shared_map; /* whose types were checked */
+	__u64 frame[5]; /* from the bytecode's offset up to the context */
+	__u64 words[3]; /* of what is read */
+	__u64 shared, script, source; /* of the function */
+	__u64 code, check, place_check, position; /* of the frame found last */
+	__u64 string; /* the next one to look at */
+	__u64 script_hash; /* of `script` */
+	__u64 hash;
+	__u64 factor, sum; /* of a text that is being hashed */
+	__u64 bytecode, positions; /* of interpreted and baseline code: the array; the table of positions */
+	__u64 begin; /* of compiled code: its first instruction */
+	__u64 code_map, scan, found; /* the search for code that its function does not have any more */
+	__u64 deopt; /* of optimised code */
+	__u64 line_ends, first_line; /* of the script */
+	struct v8_text name, file, text; /* of the function; found last */
+	__u8 object[V8_OBJECT_BYTES];
+	__u8 flat[2 * V8_FLAT_BYTES]; /* the masks of both offset and length prove only that */
+	__u64 parts[V8_PARTS];
+	__u32 n_parts;
+	__u32 unread; /* a string could not be read */
 };
 
 /* Read memory of TASK, in the sleepable iterator; of current if TASK is NULL. */

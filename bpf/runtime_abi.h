@@ -18,6 +18,7 @@ enum runtime_kind {
 	RUNTIME_PHP = 3,
 	RUNTIME_PERL = 4,
 	RUNTIME_RUBY = 5,
+	RUNTIME_V8 = 6,
 	RUNTIME_KINDS
 };
 
@@ -89,6 +90,24 @@ struct ruby_layout {
 	__u16 pad[3];
 };
 
+/* V8: eval is the code of its builtins. Types are those of Map::instance_type. */
+struct v8_layout {
+	__u16 type_function, type_shared, type_script, type_scope; /* functions: the first of several */
+	__u16 type_bytecode, type_bytes, type_array, type_deopt;
+	__u16 function_shared, function_code;
+	__u16 bytecode_data, bytecode_positions;
+	__u16 code_start, code_inline; /* the address of its instructions, or else where they begin */
+	__u16 code_stream; /* they begin so far behind an object that refers to the code */
+	__u16 code_bytes, code_deopt, code_positions;
+	__u16 page_flags, page_heap; /* of the 256 KiB that an object is in */
+	__u16 page_executable; /* number of the flag */
+	__u16 heap_builtins; /* from the heap to the address of the builtins' code, in the isolate around it
+			      */
+	__u16 exit_marker; /* of frames of builtins in C++ */
+	__u16 n_bytecodes; /* their sizes are at cold[0], for each of three scales of operands */
+	__u16 pad[2];
+};
+
 /*
  * An interpreter, by its file. Addresses are those of the ELF file; everything
  * else is an offset in bytes inside the structure that the name begins with.
@@ -123,6 +142,7 @@ struct runtime_file {
 		struct php_layout php;
 		struct perl_layout perl;
 		struct ruby_layout ruby;
+		struct v8_layout v8;
 	};
 };
 

@@ -418,6 +418,45 @@ static __always_inline int step_by_blob(struct unwind_walk *w)
 	return to_caller(w, ra, sp, fp);
 }
 
+#define V8_ENTRY 2 /* markers of frames by which C++ code calls JavaScript: function, */
+#define V8_CONSTRUCT_ENTRY 4 /* and constructor */
+#define V8_ENTRY_BX 56 /* Builtins::Generate_JSEntry: below the frame pointer */
+
+/*
+ * Step to the caller by what V8 guarantees of its own code: v8.bpf.h. All of it
+ * keeps a frame pointer wherever it calls something. -1 if it is not V8's, else
+ * as step().
+ */
+static __always_inline int step_by_v8(struct unwind_walk *w)
+{
+	__u64 fp, ra, marker, what;
+
+	if (w->blob_at != w->pc) {
+		if (w->remote) {
+			w->need_blob = w->pc;
+			return false;
+		}
+		v8_own();
+	}
+	if (w->blob_kind == V8_NONE || !w->fp_known || w->fp < w->sp || (w->fp & 7))
+		return -1;
+	if (!user_word(w, w->fp - 8, &marker) || !user_word(w, w->fp, &fp) || !user_word(w, w->fp + 8, &ra))
+		return w->need ? false : stop(w, REASON_MEMORY);
+	if (!ra)
+		return -1;
+	w->bx_from = BX_LOST;
+	if (marker & 1) {
+		what = w->fp | (w->blob_kind == V8_BUILTINS ? V8_BUILTIN : 0);
+		note_java(w, what, w->pc);
+	} else if (marker == (w->blob & 0xffff) && w->blob_kind == V8_BUILTINS) {
+		note_java(w, w->fp | V8_EXIT, w->pc);
+	} else if ((marker == V8_ENTRY || marker == V8_CONSTRUCT_ENTRY) && w->blob_kind == V8_BUILTINS) {
+		w->bx_from = BX_IN_MEMORY;
+		w->bx_at = w->fp - V8_ENTRY_BX;
+	}
+	return to_caller(w, ra, w->fp + 16, fp);
+}
+
 /* Frame N, which is below OFFCPU_DEPTH_MAX: before Linux 6.2 the verifier forgets that of a number on the
  * stack. */
 static __always_inline __u64 *frame_at(__u64 *frames, __u32 n)
@@ -499,6 +538,14 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 		return way > 0 || stop(w, REASON_NO_MAPPING);
 	}
 	state = UNWIND_MAP_STATE(w->word);
+	if (WATCHED(RUNTIME_V8) && w->runtime && !w->exact) {
+		way = step_by_v8(w);
+		/* what is a copy of the file's code has its names */
+		if (way > 0 && w->blob_place)
+			*frame_at(frames, n) = w->blob_place;
+		if (way >= 0)
+			return way;
+	}
 	if (state == UNWIND_TABLE) {
 		way = step_by_table(w, pc);
 		/* a handler returns to the first byte of its trampoline */

@@ -29,6 +29,9 @@ struct java_frame {
 
 #define JAVA_INTERPRETED 1
 
+/* The same of JavaScript: the frame pointer | these bits; its PC. */
+enum v8_noted { V8_EXIT = 1, V8_BUILTIN = 2 };
+
 struct unwind_walk {
 	__u64 pc, sp, fp; /* of the current frame */
 	__u64 cfa;
@@ -77,7 +80,12 @@ struct unwind_walk {
 	__u8 pad3[2];
 	__u64 blob; /* the address of an nmethod; 0 = it is none */
 	__u64 blob_place; /* struct java_frame.place of it */
-	__u32 n_java, pad4;
+	__u32 n_java;
+	__u16 v8_table; /* of the file with V8's builtins, + 1; 0 = not looked up yet */
+	__u16 pad4;
+	__u64 v8_bias; /* from that file's own addresses to those of its table */
+	__u64 v8_copy; /* where builtins were proved to be as well; 0 = not known */
+	__u64 v8_low, v8_high; /* where code that V8 has made was proved to be */
 	struct java_frame java[OFFCPU_DEPTH_MAX];
 	__u64 tag; /* known_tag(), for the cache of known rules */
 	__u64 missed; /* the next word that known_steps() needs, if it is not in the window; else 0 */
@@ -97,7 +105,11 @@ static __always_inline struct unwind_walk *walk_of(bool remote);
 /* What made the code at a PC, by the virtual machine that the process runs. */
 enum hotspot_kind { HOTSPOT_NONE = 0, HOTSPOT_SIZED = 1, HOTSPOT_INTERPRETER = 2, HOTSPOT_ENTRY = 3 };
 
+/* The same of V8, in the same place. */
+enum v8_kind { V8_NONE = 0, V8_BUILTINS = 1, V8_MADE = 2 };
+
 __noinline int hotspot_own(void);
+__noinline int v8_own(void);
 
 static __always_inline bool stop(struct unwind_walk *w, __u32 reason)
 {

@@ -99,7 +99,7 @@ static const struct cli_option options[] = {
 	{ 0, "runtimes", "LIST",
 		"functions of the programs of these interpreters: auto (default: what the targets have), "
 		"none, "
-		"python, java, php, perl, ruby",
+		"python, java, php, perl, ruby, v8",
 		CLI_TEXT(struct recargs, rec.runtimes) },
 	{ 0, "unwind-memory", "SIZE",
 		"of tables in the kernel at most (16M, 1G; default a sixteenth of the memory, up to 512M)",

@@ -730,9 +730,12 @@ static void point_stacks(struct cap_store *s)
 {
 	size_t frame = 0, exact = 0, place = 0;
 
-	/* methods of Java are native code themselves, or are executed by code that was made for them */
-	for (size_t i = 0; i < s->n.places; i++)
-		s->places[i].instead = strcmp(s->scripts[s->places[i].frame].runtime, "java") == 0;
+	/* functions of Java and JavaScript are native code, or are executed by code that was made for them */
+	for (size_t i = 0; i < s->n.places; i++) {
+		const char *runtime = s->scripts[s->places[i].frame].runtime;
+
+		s->places[i].instead = strcmp(runtime, "java") == 0 || strcmp(runtime, "v8") == 0;
+	}
 	for (size_t i = 0; i < s->n.stacks; i++) {
 		s->stacks[i].frames = s->frames ? s->frames + frame : NULL;
 		s->stacks[i].exact = s->exact ? s->exact + exact : NULL;

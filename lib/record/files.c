@@ -581,8 +581,8 @@ const char *file_table_runtime_flags(const struct file_table *t, bool java)
 		{ "libjvm.so",
 			"java: -XX:+PreserveFramePointer keeps frame pointers in compiled methods, 'jcmd PID "
 			"Compiler.perfmap' names them" },
-		{ "node", "node: --perf-basic-prof names functions, --interpreted-frames-native-stack the "
-			  "interpreted ones too" },
+		{ "node", "node: where functions are not shown, --perf-basic-prof names them, "
+			  "--interpreted-frames-native-stack the interpreted ones too" },
 		{ "libcoreclr.so", ".NET: DOTNET_PerfMapEnabled=1 in the environment names methods" },
 	};
 

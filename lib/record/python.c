@@ -167,16 +167,16 @@ bool python_layout(struct runtime_file *ret, uint64_t state_bytes)
 	return false;
 }
 
-void python_counter(struct runtime_file *f, uint64_t counter, uint64_t state_bytes)
+void python_places(struct runtime_file *f, const struct unwindtab_interpreter *i)
 {
 	const uint32_t minor = f->version >> 16 & 0xff;
-	const int64_t from_state = (int64_t)(counter - f->state);
+	const int64_t from_state = (int64_t)(i->counter - f->state);
 
 	/* in 3.12 it is a variable of its own */
-	if (minor == 12 && counter && from_state == (int32_t)from_state)
+	if (minor == 12 && i->counter && from_state == (int32_t)from_state)
 		f->state_counter = (int32_t)from_state;
 	for (size_t k = 0; k < ARRAY_LEN(counters); k++)
-		if (counters[k].minor == minor && counters[k].state_bytes == state_bytes) {
+		if (counters[k].minor == minor && counters[k].state_bytes == i->state_bytes) {
 			f->state_main = counters[k].main;
 			f->state_counter = (int32_t)(counters[k].main + counters[k].counter);
 		}

@@ -9,6 +9,7 @@
 #define STACKTOOLS_RECORD_PYTHON_H
 
 #include "base/base.h"
+#include "unwind/table.h"
 #include "runtime_abi.h"
 
 /*
@@ -19,10 +20,10 @@
 bool python_layout(struct runtime_file *ret, uint64_t state_bytes);
 
 /*
- * Set where F, which has its offsets, counts code objects, if that is known: by
- * COUNTER, the address of a variable (0 = not found), or by the size of its _PyRuntime.
+ * Set where F, which has its offsets, counts code objects, if that is known: by the
+ * address of a variable of file I, or by the size of its _PyRuntime.
  */
-void python_counter(struct runtime_file *f, uint64_t counter, uint64_t state_bytes);
+void python_places(struct runtime_file *f, const struct unwindtab_interpreter *i);
 
 /*
  * The line of code unit POSITION, by the N bytes at LINES of a line table of

@@ -56,11 +56,11 @@ bool ruby_layout(struct runtime_file *ret, uint64_t state_bytes)
 	return false;
 }
 
-void ruby_places(struct runtime_file *ret, uint64_t symbols, uint32_t thread_way, int32_t thread_at)
+void ruby_places(struct runtime_file *ret, const struct unwindtab_interpreter *i)
 {
-	ret->ruby.symbols = symbols;
-	ret->ruby.thread_way = (uint16_t)thread_way;
-	ret->ruby.thread_at = thread_at;
+	ret->ruby.symbols = i->names;
+	ret->ruby.thread_way = (uint16_t)i->thread_way;
+	ret->ruby.thread_at = i->thread_at;
 }
 
 #define SIZE_BYTES 8 /* of the code's size, and of the number of entries */

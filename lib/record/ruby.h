@@ -7,6 +7,7 @@
 #define STACKTOOLS_RECORD_RUBY_H
 
 #include "base/base.h"
+#include "unwind/table.h"
 #include "runtime_abi.h"
 
 /*
@@ -15,8 +16,8 @@
  */
 bool ruby_layout(struct runtime_file *ret, uint64_t state_bytes);
 
-/* Set what differs between files of one version: addresses of the file. */
-void ruby_places(struct runtime_file *ret, uint64_t symbols, uint32_t thread_way, int32_t thread_at);
+/* Set what differs between files of one version: addresses of the file, which is I. */
+void ruby_places(struct runtime_file *ret, const struct unwindtab_interpreter *i);
 
 /*
  * The line of POSITION, which is the number of words up to the instruction that

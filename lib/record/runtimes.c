@@ -7,6 +7,7 @@
 #include "record/php.h"
 #include "record/python.h"
 #include "record/ruby.h"
+#include "record/v8.h"
 #include "system/maps.h"
 
 #include <errno.h>
@@ -19,6 +20,8 @@
 static const struct runtime {
 	const char *name;
 	bool (*layout)(struct runtime_file *ret, uint64_t state_bytes);
+	/* then: what differs between files of one version; may be NULL */
+	void (*places)(struct runtime_file *ret, const struct unwindtab_interpreter *i);
 	/* NULL: the position is the line */
 	uint32_t (*line)(uint32_t version, uint32_t first_line, const uint8_t *lines, size_t n, bool cut,
 		uint32_t position);
@@ -26,17 +29,21 @@ static const struct runtime {
 	const char *files[2]; /* how the names of its files begin */
 	const char *proof; /* what its file must export */
 	const char *stateless; /* a build that has the evaluation function and not the variable */
+	const char *note; /* on waits that have no function */
 } known[RUNTIME_KINDS] = {
-	[RUNTIME_PYTHON] = { "python", python_layout, python_line, false, { "python", "libpython" },
-		"_PyRuntime and _PyEval_EvalFrameDefault", NULL },
-	[RUNTIME_JAVA] = { "java", hotspot_version, hotspot_line, false, { "libjvm" },
-		"gHotSpotVMStructs and gHotSpotVMTypes" },
-	[RUNTIME_PHP] = { "php", php_layout, NULL, true, { "php", "libphp" },
-		"executor_globals and execute_ex", "built with thread safety" },
-	[RUNTIME_PERL] = { "perl", perl_layout, NULL, true, { "perl", "libperl" },
-		"PL_thr_key and Perl_runops_standard", "built without ithreads" },
-	[RUNTIME_RUBY] = { "ruby", ruby_layout, ruby_line, false, { "ruby", "libruby" },
-		"ruby_version and ruby_native_thread_p", NULL },
+	[RUNTIME_PYTHON] = { "python", python_layout, python_places, python_line, false,
+		{ "python", "libpython" }, .proof = "_PyRuntime and _PyEval_EvalFrameDefault" },
+	[RUNTIME_JAVA] = { "java", hotspot_version, NULL, hotspot_line, false, { "libjvm" },
+		.proof = "gHotSpotVMStructs and gHotSpotVMTypes" },
+	[RUNTIME_PHP] = { "php", php_layout, NULL, NULL, true, { "php", "libphp" },
+		.proof = "executor_globals and execute_ex", .stateless = "built with thread safety" },
+	[RUNTIME_PERL] = { "perl", perl_layout, NULL, NULL, true, { "perl", "libperl" },
+		.proof = "PL_thr_key and Perl_runops_standard", .stateless = "built without ithreads" },
+	[RUNTIME_RUBY] = { "ruby", ruby_layout, ruby_places, ruby_line, false, { "ruby", "libruby" },
+		.proof = "ruby_version and ruby_native_thread_p" },
+	[RUNTIME_V8] = { "v8", v8_layout, NULL, NULL, false, { "node", "libnode" },
+		.proof = "v8dbg_off_fp_function and its other constants for debuggers",
+		.note = "while its event loop waits, no function is being called" },
 };
 
 struct file {
@@ -84,7 +91,7 @@ static int want(struct runtimes *r, const char *name, size_t len, struct err *e)
 	char names[128];
 
 	for (size_t k = 1; k < RUNTIME_KINDS; k++) {
-		if (strlen(known[k].name) == len && memcmp(known[k].name, name, len) == 0) {
+		if (known[k].name && strlen(known[k].name) == len && memcmp(known[k].name, name, len) == 0) {
 			r->wanted[k] = true;
 			return 0;
 		}
@@ -148,7 +155,8 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 {
 	struct file *f;
 
-	if (!r || !i->kind || i->kind >= RUNTIME_KINDS || !r->wanted[i->kind] || r->n_files == RUNTIMES_MAX)
+	if (!r || !i->kind || i->kind >= RUNTIME_KINDS || !known[i->kind].name || !r->wanted[i->kind] ||
+		r->n_files == RUNTIMES_MAX)
 		return 0;
 	*ret = (struct runtime_file){ .kind = i->kind,
 		.version = i->version,
@@ -159,14 +167,12 @@ uint32_t runtimes_file(struct runtimes *r, const struct unwindtab_interpreter *i
 	*f = (struct file){ .kind = i->kind, .version = i->version };
 	if (!i->state && known[i->kind].stateless)
 		f->refused = known[i->kind].stateless;
-	else if ((!i->state && i->kind != RUNTIME_JAVA) || !known[i->kind].layout(ret, i->state_bytes))
+	else if (!known[i->kind].layout(ret, i->state_bytes))
 		f->refused = "version not known";
 	if (f->refused)
 		*ret = (struct runtime_file){ 0 };
-	else if (f->kind == RUNTIME_PYTHON)
-		python_counter(ret, i->counter, i->state_bytes);
-	else if (i->kind == RUNTIME_RUBY)
-		ruby_places(ret, i->names, i->thread_way, i->thread_at);
+	else if (known[i->kind].places)
+		known[i->kind].places(ret, i);
 	return r->n_files++;
 }
 
@@ -444,7 +450,8 @@ static uint32_t frame(struct runtimes *r, uint32_t kind, uint32_t at, uint32_t l
 
 bool runtimes_instead(const struct runtimes *r, uint32_t file)
 {
-	return r && file < r->n_files && r->files[file].kind == RUNTIME_JAVA;
+	return r && file < r->n_files &&
+	       (r->files[file].kind == RUNTIME_JAVA || r->files[file].kind == RUNTIME_V8);
 }
 
 /* The id of a frame of KIND and VERSION at POSITION of the function (CODE, CHECK). */
@@ -477,9 +484,9 @@ size_t runtimes_frames(struct runtimes *r, uint32_t file, uint64_t code, uint64_
 
 	if (!f || f->kind == RUNTIME_NONE)
 		return 0;
-	slot = f->kind == RUNTIME_JAVA ? idmap_find(&r->by_place, SCRIPT_CODE(code),
-						 place_key(check, SCRIPT_POSITION(position)))
-				       : NULL;
+	slot = runtimes_instead(r, file) ? idmap_find(&r->by_place, SCRIPT_CODE(code),
+						   place_key(check, SCRIPT_POSITION(position)))
+					 : NULL;
 	if (slot && r->places[slot->value].n) {
 		const struct place *p = &r->places[slot->value];
 
@@ -563,12 +570,14 @@ static void put_summary(
 	const struct runtimes *r, char *to, size_t size, const struct file *f, uint64_t processes)
 {
 	const char *text = r->watched >> f->kind & 1 ? (r->partial ? partial_text : "") : unwatched_text;
+	const char *note = f->refused || *text ? NULL : known[f->kind].note;
 	size_t len = strlen(to);
 
-	snprintf(to + len, size - len, "%s%s %u.%u%s%s%s, %" PRIu64 " process%s%s", len ? "; " : "",
+	snprintf(to + len, size - len, "%s%s %u.%u%s%s%s, %" PRIu64 " process%s%s%s%s%s", len ? "; " : "",
 		known[f->kind].name, f->version >> 24, f->version >> 16 & 0xff, f->refused ? " (" : "",
 		f->refused ? f->refused : "", f->refused ? ", its functions are not shown)" : "", processes,
-		processes == 1 ? "" : "es", f->refused ? "" : text);
+		processes == 1 ? "" : "es", f->refused ? "" : text, note ? " (" : "", note ? note : "",
+		note ? ")" : "");
 }
 
 /* Targets map files that are called like a runtime of KIND: is one of them the runtime? */

@@ -26,6 +26,7 @@ struct mapblock {
 	struct mapblock_source *sources; /* of each mapping */
 	uint32_t runtime; /* number of the interpreter that is mapped; 0 = none known */
 	uint64_t runtime_bias;
+	uint64_t runtime_offset; /* in the file, of the mapping that this is from */
 	struct mapblock *prev, *next;
 };
 
@@ -138,10 +139,12 @@ static void fill_map(const struct mapblocks *m, struct mapblock *b, uint32_t i)
 
 	tableset_map(m->tables, b->sources[i].file, map->start, b->sources[i].offset, map);
 	runtime = tableset_runtime(m->tables, b->sources[i].file, map, &bias);
-	if (!runtime)
+	/* V8 maps its builtins, a part of the file, once more: the first part is where all of it is */
+	if (!runtime || (b->runtime == runtime && b->runtime_offset <= b->sources[i].offset))
 		return;
 	b->runtime = runtime;
 	b->runtime_bias = bias;
+	b->runtime_offset = b->sources[i].offset;
 }
 
 /* Make a block of what was read; NULL if out of memory, here or in the kernel. */

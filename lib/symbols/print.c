@@ -344,6 +344,17 @@ static void put_script_text(struct buf *b, const char *text)
 			b->p[i] = b->p[i] == '(' ? '{' : '}';
 }
 
+/* As V8 names a function for perf, without tier and line: "JS:function file"; builtins have no file. */
+static void put_js(struct buf *b, const struct frame *f)
+{
+	buftext_str(b, "JS:");
+	put_script_text(b, f->name);
+	if (!f->file || !*f->file)
+		return;
+	buftext_str(b, " ");
+	put_script_text(b, f->file);
+}
+
 /* As CPython names its functions for perf: "py::function:file". */
 static void put_script(struct buf *b, const struct frame *f)
 {
@@ -357,6 +368,10 @@ static void put_script(struct buf *b, const struct frame *f)
 	}
 	if (strcmp(f->runtime, "java") == 0) {
 		put_java(b, f->name);
+		return;
+	}
+	if (strcmp(f->runtime, "v8") == 0) {
+		put_js(b, f);
 		return;
 	}
 	buftext_escaped(b, python ? "py" : f->runtime, TEXT_WORD);

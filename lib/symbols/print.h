@@ -38,7 +38,8 @@
  *   module   a word without white space; so is a source file
  *
  * The symbol of a script frame is "py::function:file" and its module "[python]", for other runtimes
- * likewise; its address is 0. Parentheses in it become braces, because readers cut a symbol at "(".
+ * likewise, as each names its functions for perf; its address is 0. Parentheses in it become braces, because
+ * readers cut a symbol at "(".
  *
  * Symbols and paths are cut at BUFTEXT_MAX bytes (base/text.c).
  *

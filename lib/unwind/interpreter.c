@@ -6,6 +6,7 @@
 #include "unwind/fde.h"
 #include "unwind/hotspot.h"
 #include "unwind/ruby.h"
+#include "unwind/v8.h"
 #include "unwind/x86.h"
 #include "runtime_abi.h"
 
@@ -439,6 +440,11 @@ static bool find_ruby(const struct elffile *f, const struct dynsyms *d, struct u
 	return true;
 }
 
+static bool find_symbol(void *ctx, const char *name, struct elfcode_symbol *ret)
+{
+	return dynsyms_find(ctx, name, ret);
+}
+
 struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct unwindtab_hotspot *hotspot)
 {
 	struct unwindtab_interpreter ret = { 0 };
@@ -450,7 +456,7 @@ struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct un
 	for (size_t i = 0; i < ARRAY_LEN(proofs); i++)
 		if (find(f, &d, &proofs[i], &ret))
 			return ret;
-	if (!find_ruby(f, &d, &ret))
-		find_java(f, &d, &ret, hotspot);
+	if (!find_ruby(f, &d, &ret) && !find_java(f, &d, &ret, hotspot))
+		v8_read(f, find_symbol, &d, &ret);
 	return ret;
 }

@@ -155,7 +155,7 @@ if command -v node >/dev/null; then
 		callsIt();
 	JS
 	# node leaves a log in the current folder
-	run timeout -k 5 60 sh -c 'cd "$TMP" && exec "$BIN/offcpu-record" -q --force -o "$TMP/node.cap" -- \
+	run timeout -k 5 60 sh -c 'cd "$TMP" && exec "$BIN/offcpu-record" -q --force --runtimes none -o "$TMP/node.cap" -- \
 		node --perf-basic-prof --interpreted-frames-native-stack "$TMP/w.js"'
 	leave_map "$(cat "$out")"
 	like "$(pieces "$TMP/node.cap")" 'waitsInJs .*w\.js' "node --perf-basic-prof: a JavaScript function that waits has its name"

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/tap.h"
 #include "record/hotspot.h"
+#include "record/v8.h"
 #include "runtime_abi.h"
 
 #include <elf.h>
@@ -338,6 +339,50 @@ static void test_split(struct tap *t)
 	run(command, NULL);
 }
 
+/* The file of node that has V8: node itself, or Debian's library. */
+static const char *node_file(void)
+{
+	static const char *const files[] = { "/usr/lib/x86_64-linux-gnu/libnode.so.108", "/usr/bin/node" };
+
+	for (size_t k = 0; k < ARRAY_LEN(files); k++)
+		if (find(files[k]).kind == RUNTIME_V8)
+			return files[k];
+	return NULL;
+}
+
+static void test_node(struct tap *t)
+{
+	const char *path = node_file();
+	struct unwindtab_interpreter i = { 0 };
+	struct runtime_file file = { 0 };
+	uint64_t version, begin;
+
+	if (!path) {
+		tap_ok(t, true, "no node # SKIP no node");
+		return;
+	}
+	i = find(path);
+	version = run(
+		"node -p '(v => (v[0] * 256 + +v[1]).toString(16))(process.versions.v8.split(\".\"))'", NULL);
+	tap_ok(t, version && i.version == version << 16, "V8's version is what node says (%x)", i.version);
+	begin = local_symbol(path, "v8_Default_embedded_blob_code_data_");
+	tap_ok(t,
+		i.eval[0] && i.eval[1] - i.eval[0] > 1 << 20 && i.eval[1] - i.eval[0] < 16 << 20 &&
+			(!begin || begin == i.eval[0]),
+		"the code of its builtins is where nm sees it, if the file has symbols");
+	file.version = i.version;
+	memcpy(file.eval, i.eval, sizeof(file.eval));
+	memcpy(file.cold, i.cold, sizeof(file.cold));
+	if (version != 0xa02 && version != 0xb03 && version != 0xc04) {
+		tap_ok(t, !v8_layout(&file, i.state_bytes), "its layout is not known # SKIP another version");
+		return;
+	}
+	tap_ok(t, v8_layout(&file, i.state_bytes) && file.v8.n_bytecodes > 150, "its layout is known");
+	tap_ok(t, !v8_layout(&file, i.state_bytes ^ 1), "other constants are refused");
+	file.version += 1 << 16;
+	tap_ok(t, !v8_layout(&file, i.state_bytes), "another version is refused");
+}
+
 int main(void)
 {
 	const char *more = getenv("RUNTIME");
@@ -369,5 +414,6 @@ int main(void)
 	test_java(&t, LIBJVM);
 	test_data_damage(&t, LIBJVM);
 	test_data_damage(&t, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1");
+	test_node(&t);
 	return tap_done(&t);
 }

@@ -149,9 +149,9 @@ static void test_layouts(struct tap *t)
 	f.version = 0x030e00f0;
 	tap_ok(t, !python_layout(&f, 0) && python_layout(&f, 1) && f.frame_owner == 74,
 		"a build with other members is refused");
-	python_counter(&f, 0, 1);
+	python_places(&f, &(struct unwindtab_interpreter){ .state_bytes = 1 });
 	tap_ok(t, !f.state_counter, "where it counts code objects is not guessed");
-	python_counter(&f, 0, 316616);
+	python_places(&f, &(struct unwindtab_interpreter){ .state_bytes = 316616 });
 	tap_ok(t, f.state_counter == 90752 + 14256 && f.state_main == 90752,
 		"it is known for Debian's build");
 	f.version = 0x030800f0;
