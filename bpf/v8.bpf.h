@@ -449,10 +449,9 @@ static __always_inline __u64 v8_hash_text(
 	s->v8.factor = hash_key[3] | 1;
 	s->v8.sum = len * s->v8.factor;
 	for (int end = 0; end < 2; end++) {
-		barrier_var(n);
-		if (n > SCRIPT_OBJECT_BYTES)
-			return 0;
 		__builtin_memset(k->object, 0, sizeof(k->object));
+		barrier_var(n);
+		n &= 255; /* at most SCRIPT_OBJECT_BYTES, behind which is more of the same map */
 		if (copy ? bpf_probe_read_kernel(k->object, n, (void *)at)
 			 : script_read(task, k->object, n, at))
 			return 0;
@@ -975,9 +974,11 @@ static __always_inline bool v8_source_position(
 	if (v->kind == V8_BASELINE) {
 		n = f->cold[1] - f->cold[0];
 		ev->n_bytecodes = f->v8.n_bytecodes;
+		if (!v8_table(task, ev, f, v->positions) || n >= V8_SIZES_BYTES)
+			return false;
 		barrier_var(n);
-		if (!v8_table(task, ev, f, v->positions) || n > V8_SIZES_BYTES ||
-			script_read(task, ev->sizes, n, s->walk.runtime_bias + f->cold[0]) ||
+		n &= V8_SIZES_BYTES - 1;
+		if (script_read(task, ev->sizes, n, s->walk.runtime_bias + f->cold[0]) ||
 			script_read(task, &len, 8, v->bytecode - 1 + 8))
 			return false;
 		n = len >> 32;
@@ -1057,7 +1058,8 @@ static __always_inline long v8_chunk(struct task_struct *task, struct v8_events 
 		n = ev->left;
 	}
 	barrier_var(n);
-	if (n > V8_CHUNK_BYTES || script_read(task, ev->code.lines, n, ev->from))
+	n &= 2 * V8_CHUNK_BYTES - 1;
+	if (script_read(task, ev->code.lines, n, ev->from))
 		return 1;
 	v8_count(remote);
 	ev->from += n;

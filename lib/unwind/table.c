@@ -322,7 +322,7 @@ const char *unwindtab_left_text(unsigned int left)
 	return left < UNWINDTAB_LEFT ? texts[left] : "omitted for an unknown reason";
 }
 
-#define SUFFIX "-4.tab" /* the version of the format: unwindtab_*() */
+#define SUFFIX "-5.tab" /* the version of the format: unwindtab_*() */
 #define KEY_PARTS 5 /* numbers that identify the file */
 
 #define NAME_CAP (2 * CAPTURE_BUILD_ID_MAX + KEY_PARTS * 17 + sizeof(SUFFIX))

@@ -79,7 +79,7 @@ static const char *entry(uint32_t n)
 {
 	static char path[256];
 
-	snprintf(path, sizeof(path), "%s/00%02x%034dab-fe01-4d-1-0-ffffffffffffffff-4.tab", place, n, 0);
+	snprintf(path, sizeof(path), "%s/00%02x%034dab-fe01-4d-1-0-ffffffffffffffff-5.tab", place, n, 0);
 	return path;
 }
 
