@@ -1202,6 +1202,7 @@ static __always_inline bool v8_send_names(
 {
 	struct v8_walk *v = &s->v8;
 	struct script_id id = { .code = v->code, .check = v->check };
+	__u64 bytes;
 	__u8 one = 1;
 
 	if (bpf_map_lookup_elem(&named, &id))
@@ -1226,8 +1227,9 @@ static __always_inline bool v8_send_names(
 	/* the texts may have moved since they were hashed, or cannot be read now */
 	if (!v8_same(s->walk.remote))
 		return false;
-	if (bpf_ringbuf_output(
-		    &ring, &ev->code, __builtin_offsetof(struct offcpu_ev_code, lines), BPF_RB_NO_WAKEUP))
+	bytes = pack(&ev->code);
+	barrier_var(bytes);
+	if (bytes > sizeof(ev->code) || bpf_ringbuf_output(&ring, &ev->code, bytes, BPF_RB_NO_WAKEUP))
 		return false;
 	bpf_map_update_elem(&named, &id, &one, BPF_ANY);
 	return true;
