@@ -156,9 +156,10 @@ if (isMainThread) {
   const source = '// \u20ac: characters of two bytes\n\n\nmodule.exports = (f) => {\n  f(); };\n';
 
   fs.writeFileSync(path.join(dir, '..', 'wide.js'), source);
-  const names = process.argv.slice(4);
+  const names = process.argv.length > 4 ? process.argv.slice(4) : [...Object.keys(ways), ...Object.keys(later)];
 
-  for (const way of names.length ? names : [...Object.keys(ways), ...Object.keys(later)])
+  fs.writeSync(1, names.length + '\n');
+  for (const way of names)
     new Worker(__filename, { workerData: [way, dir, fifo], stdin: true }).on('error', (e) => { throw e; });
   setTimeout(function main() {
     for (;;)
