@@ -74,7 +74,7 @@ void enter(uint64_t context, uint64_t function, uint64_t bytecode, uint64_t offs
 
 /* Objects have words; the first one is the map. */
 static uint64_t maps[512][2], names[3][64], function[8], shared[8], script[16], scope[16], bytecode[16],
-	table[8], ends[8];
+	table[2048], ends[8]; /* the table is longer than what is read of it */
 
 static uint64_t tagged(void *object)
 {
@@ -128,6 +128,7 @@ int main(int argc, char **argv)
 	bytecode[0] = map(195);
 	bytecode[1] = 64 * number;
 	bytecode[4] = tagged(table);
+	memset(table, 0x7e, sizeof(table)); /* far entries, and pages that are present */
 	table[0] = map(194);
 	table[1] = sizeof(positions) * number;
 	memcpy(table + 2, positions, sizeof(positions));
