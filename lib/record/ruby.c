@@ -6,12 +6,12 @@
 
 /*
  * Offsets in bytes on x86-64, printed by a program that was compiled with the
- * sources of a version and the configuration of Debian's package (offsetof).
- * Headers: vm_core.h (thread_*, ec_*, frame_*, body_*), iseq.h (line_bytes),
- * thread_pthread.h (thread_id from 3.2), id.h (operators: tLAST_OP_ID),
- * include/ruby/internal/core/rstring.h (string_*). What all versions share is in
- * bpf/ruby.bpf.h. They are not part of the interface for extensions, but change
- * with versions only.
+ * sources of a version and the configuration of Debian's package, or of Ubuntu's
+ * for 3.0 and 3.2 (offsetof). Headers: vm_core.h (thread_*, ec_*, frame_*,
+ * body_*), iseq.h (line_bytes), thread_pthread.h (thread_id from 3.2), id.h
+ * (operators: tLAST_OP_ID), include/ruby/internal/core/rstring.h (string_*). What
+ * all versions share is in bpf/ruby.bpf.h. They are not part of the interface for
+ * extensions, but change with versions only.
  */
 static const struct ruby_version {
 	uint32_t version; /* 3.1 = 0x301 */
@@ -19,6 +19,14 @@ static const struct ruby_version {
 } versions[] = {
 	{ 0x207, { .thread_ec = 32,
 			 .thread_id = 72,
+			 .ec_thread = 56, /* thread_ptr */
+			 .frame_bytes = 56,
+			 .body_insns = 120,
+			 .line_bytes = 8,
+			 .first_line_shift = 1, /* an object of Ruby */
+			 .operators = 168 } },
+	{ 0x300, { .thread_ec = 40,
+			 .thread_id = 80,
 			 .ec_thread = 56, /* thread_ptr */
 			 .frame_bytes = 56,
 			 .body_insns = 120,
@@ -33,6 +41,15 @@ static const struct ruby_version {
 			 .line_bytes = 12,
 			 .first_line_shift = 1, /* an object of Ruby */
 			 .operators = 169 } },
+	{ 0x302, { .thread_ec = 48,
+			 .thread_native = 40, /* nt */
+			 .thread_id = 8,
+			 .ec_thread = 48,
+			 .frame_bytes = 64,
+			 .body_insns = 112,
+			 .line_bytes = 12,
+			 .operators = 169,
+			 .string_embedded = 24 } },
 	{ 0x303, { .thread_ec = 48,
 			 .thread_native = 40, /* nt */
 			 .thread_id = 16,
