@@ -136,23 +136,35 @@ struct traces {
 	int programs; /* an array of struct progprobe_program */
 	int log; /* the verifier's log of each program that it refused */
 	bool all; /* list the programs that look for script frames too */
-	bool walks; /* mode btf works with unwind tables; valid only in the child */
+	/* valid only in the child: */
+	bool walks; /* mode btf works with unwind tables */
+	char scripts[400]; /* with `all`: what cannot be had of script frames, and why; "" = nothing */
 };
 
 /* List the programs of O and close it; then list those that further options of the recorder add. */
 static void list_programs(struct traces *t, struct offcpu_opts *opts, struct offcpu *o)
 {
 	const char *mode = opts->raw ? "raw" : "btf";
+	struct err why = { 0 };
 
 	progprobe_programs(mode, t->programs, NULL);
 	offcpu_close(o);
 	opts->use_comms = opts->use_exec = opts->use_tids = opts->no_events = true;
 	opts->use_cgroup = !opts->raw;
 	opts->scripts = t->all && !opts->raw ? ~0U : 0;
-	if (offcpu_load(opts, &o, NULL) == 0) {
-		progprobe_programs(mode, t->programs, NULL);
-		offcpu_close(o);
+	if (offcpu_load(opts, &o, &why) != 0) {
+		if (opts->scripts)
+			snprintf(t->scripts, sizeof(t->scripts), "none: %.300s", why.msg);
+		return;
 	}
+	if (opts->scripts)
+		snprintf(t->scripts, sizeof(t->scripts), "%.350s",
+			offcpu_scripts_partial(o)
+				? "not in waits that began before the recording: the verifier refuses that "
+				  "program with all of them"
+				: offcpu_limits(o));
+	progprobe_programs(mode, t->programs, NULL);
+	offcpu_close(o);
 }
 
 /*
@@ -203,6 +215,18 @@ static int try_tables(struct traces *t, char *found, size_t cap, struct err *e)
 	if (found[0])
 		return err_set(e, -EOPNOTSUPP, "mode btf without a part: %s", found);
 	snprintf(found, cap, "the recorder's programs walk user stacks by unwind tables");
+	return 0;
+}
+
+/* What list_programs() found: the recorder loads only what its targets need, which is less. */
+static int report_scripts(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	if (t->scripts[0])
+		return err_set(e, -EOPNOTSUPP, "functions of interpreters' programs: %s", t->scripts);
+	snprintf(found, cap, "functions of interpreters' programs: %s",
+		!t->walks ? "only with unwind tables"
+		: t->all  ? "those of all runtimes at once"
+			  : "tried with -v");
 	return 0;
 }
 
@@ -270,6 +294,7 @@ static const struct live bpf_list[] = {
 	[TABLES] = { "live.unwind_tables", NULL, try_tables, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
 	[RECORDER] = { "live.recorder", NULL, try_btf, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
 	[RAW_RECORDER] = { "live.raw_recorder", NULL, try_raw, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
+	{ "live.script_frames", NULL, report_scripts, GROUP_LIVE, FINDING_WARN, 0, 0, 0 },
 	{ "live.process_events", probe_process_events, NULL, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
 	{ "live.maps", mapprobe_plain, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
 	{ "live.ring_buffer", mapprobe_ring, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },

@@ -44,7 +44,7 @@ ok 'bpfcheck leaves no BPF program behind' until_true sh -c "! '$bpftool' prog s
 "$bpfcheck" -v >"$out" 2>"$err"
 ok 'bpfcheck -v shows the release of uname' grep -qF "Linux $(uname -r)" "$out"
 "$bpfcheck" --json >"$out"
-is "$(grep -v '"id": "live.program[.]' "$out" | grep -c '"group": "live", "status": "ok"')" 21 '--json has a line for every live probe'
+is "$(grep -v '"id": "live.program[.]' "$out" | grep -c '"group": "live", "status": "ok"')" 22 '--json has a line for every live probe'
 # each program of the recorder, with the number of instructions that the verifier processed for it
 for mode in btf raw; do
 	for program in sched_switch record_switch on_fork on_exec; do
