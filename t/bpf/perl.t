@@ -15,25 +15,7 @@ export BIN OBJ TMP
 
 # --- what Perl says of processes that block in many ways ---
 
-mkdir "$TMP/said"
-mkfifo "$TMP/go"
-"$perl" "$DATA/perl/ways.pl" "$TMP/said" "$DATA/perl/included.pl" <"$TMP/go" >"$TMP/ways.out" 2>&1 &
-ways=$!
-at_exit_kill "$ways"
-exec 7>"$TMP/go"
-ways_said() {
-	[ "$(find "$TMP/said" -type f ! -name '*.new' | wc -l)" -eq "$(grep -c '^	[a-z]* => sub' "$DATA/perl/ways.pl")" ]
-}
-ok "Perl reported the frames of each way" until_true ways_said
-# shellcheck disable=SC2046 # a list
-rec_start "$TMP/ways.cap" $(pgrep -P "$ways" | sed 's/^/-p /')
-sleep 1
-rec_stop
-exec 7>&-
-wait "$ways"
-is "$rc" 0 "processes that block in many ways are recorded"
-like "$(cat "$TMP/rec.err")" "runtimes: perl $version, [0-9]* processes" "the summary says what was recognised"
-as_json "$TMP/ways.cap"
+record_ways perl "$version" "$perl" "$DATA/perl/ways.pl" "$TMP/said" "$DATA/perl/included.pl"
 # the code of a sort belongs to the subroutine around it; evals in it begin native frames of their own
 find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/; s/^\(sort\|nested\) same/\1 misplaced/' | sort >"$TMP/want"
 same_ways Perl_runops_standard "the subroutines, files and lines are Perl's, behind their native frames"

@@ -21,25 +21,10 @@ scripts() { # CAP: the script functions of each wait, innermost first
 
 # --- what PHP says of processes that block in many ways ---
 
-mkdir "$TMP/said"
-mkfifo "$TMP/go"
-"$php" "$DATA/php/ways.php" "$TMP/said" <"$TMP/go" >"$TMP/ways.out" 2>&1 &
-ways=$!
-at_exit_kill "$ways"
-exec 7>"$TMP/go"
-ways_said() {
-	[ -e "$TMP/said.ways" ] && [ "$(find "$TMP/said" -type f ! -name '*.new' | wc -l)" -eq "$(cat "$TMP/said.ways")" ]
+way_ids() {
+	head -q -n 1 "$TMP"/said/*
 }
-ok "PHP reported the frames of each way" until_true ways_said
-# shellcheck disable=SC2046 # a list
-rec_start "$TMP/ways.cap" $(head -q -n 1 "$TMP"/said/* | sed 's/^/-p /')
-sleep 1
-rec_stop
-exec 7>&-
-wait "$ways"
-is "$rc" 0 "processes that block in many ways are recorded"
-like "$(cat "$TMP/rec.err")" "runtimes: php $version, [0-9]* processes" "the summary says what was recognised"
-as_json "$TMP/ways.cap"
+record_ways php "$version" "$php" "$DATA/php/ways.php" "$TMP/said"
 # from 8.4 some functions in C have no frame
 find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/; s/^frameless same/frameless different/' | sort >"$TMP/want"
 same_ways execute_ex "the functions, files and lines are PHP's, each behind its native frame"

@@ -14,25 +14,7 @@ export BIN OBJ TMP
 
 # --- what Ruby says of processes that block in many ways ---
 
-mkdir "$TMP/said"
-mkfifo "$TMP/go"
-"$ruby" "$DATA/ruby/ways.rb" "$TMP/said" "$DATA/ruby/included.rb" <"$TMP/go" >"$TMP/ways.out" 2>&1 &
-ways=$!
-at_exit_kill "$ways"
-exec 7>"$TMP/go"
-ways_said() {
-	[ "$(find "$TMP/said" -type f ! -name '*.new' | wc -l)" -eq "$(grep -c '^  [a-z_]*: -> {' "$DATA/ruby/ways.rb")" ]
-}
-ok "Ruby reported the frames of each way" until_true ways_said
-# shellcheck disable=SC2046 # a list
-rec_start "$TMP/ways.cap" $(pgrep -P "$ways" | sed 's/^/-p /')
-sleep 1
-rec_stop
-exec 7>&-
-wait "$ways"
-is "$rc" 0 "processes that block in many ways are recorded"
-like "$(cat "$TMP/rec.err")" "runtimes: ruby $(echo "$version" | sed 's/\./\\./'), [0-9]* processes" "the summary says what was recognised"
-as_json "$TMP/ways.cap"
+record_ways ruby "$version" "$ruby" "$DATA/ruby/ways.rb" "$TMP/said" "$DATA/ruby/included.rb"
 find "$TMP/said" -type f | sed 's,.*/,,; s/$/ same/' | sort >"$TMP/want"
 # rb_vm_exec() calls vm_exec_core(), which has no symbol; from 3.3 on neither has
 same_ways '<rb_vm_exec' "the functions, files and lines are Ruby's, each before its native frame"

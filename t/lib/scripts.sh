@@ -3,6 +3,10 @@
 # shellcheck disable=SC2016,SC2154 # Perl's variables; $TMP and others of tap.sh
 # Functions for tests of interpreters' functions: source this after record.sh.
 #
+#   record_ways LANGUAGE VERSION PROGRAM ARG...
+#                               records the processes $(way_ids) of the program t/data/LANGUAGE/ways
+#                               into $TMP/ways.cap, and $TMP/json: it was given $TMP/said, and wrote
+#                               how many ways it has to $TMP/said.ways
 #   as_json CAP                 writes symbolize's JSON to $TMP/json
 #   same_ways FRAME NAME [SED]  the processes that wrote their frames to files in $TMP/said have
 #                               these in $TMP/json, each behind native frames FRAME; the files'
@@ -13,6 +17,35 @@
 #   fake PROGRAM HOW...         starts one for each HOW
 #   fakes_begun                 returns when all of them wait; sets $fakes to "-p PID -p PID ..."
 #   seen CAP HOW LIST           the waits of a fake; LIST is Perl: words from @s, the script frames of $w
+
+way_ids() {
+	pgrep -P "$ways"
+}
+
+ways_said() {
+	[ -s "$TMP/said.ways" ] && [ "$(find "$TMP/said" -type f ! -name '*.new' | wc -l)" -eq "$(cat "$TMP/said.ways")" ]
+}
+
+record_ways() {
+	w_language=$1 w_version=$2
+	shift 2
+	mkdir "$TMP/said"
+	mkfifo "$TMP/go"
+	"$@" <"$TMP/go" >"$TMP/ways.out" 2>&1 &
+	ways=$!
+	at_exit_kill "$ways"
+	exec 7>"$TMP/go"
+	ok "$w_language reported the frames of each way" until_true ways_said
+	# shellcheck disable=SC2046 # a list
+	rec_start "$TMP/ways.cap" $(way_ids | sed 's/^/-p /')
+	sleep 1
+	rec_stop
+	exec 7>&-
+	wait "$ways"
+	is "$rc" 0 "processes that block in many ways are recorded"
+	like "$(cat "$TMP/rec.err")" "runtimes: $w_language $(echo "$w_version" | sed 's/\./\\./'), [0-9]* processes" "the summary says what was recognised"
+	as_json "$TMP/ways.cap"
+}
 
 as_json() {
 	"$BIN/symbolize" -q --format=json "$1" >"$TMP/json" 2>"$TMP/json.err"

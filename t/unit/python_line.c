@@ -6,10 +6,10 @@
 #include "base/base.h"
 #include "base/tap.h"
 #include "record/python.h"
+#include "../lib/edge.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* Prints for each code object of some modules: version, first line, table in hex, and the line of each unit.
@@ -37,25 +37,6 @@ static const char program[] =
 	"    show(compile(open(m.__file__, 'rb').read(), m.__file__, 'exec'))\n"
 	"show(compile('def f():\\n' + ' a = 1\\n' * 200 + '\\n' * 300 + ' b = (1,\\n' + '\\n' * 200 + ' "
 	"f)\\n', 'x', 'exec'))\n";
-
-/* The table, which ends where an unmapped page begins. */
-static uint8_t *at_edge(const char *hex, size_t *n)
-{
-	static uint8_t *pages;
-	size_t room = 1 << 20;
-
-	if (!pages) {
-		pages = mmap(NULL, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		mprotect(pages + room, 4096, PROT_NONE);
-	}
-	*n = hex[0] == '-' ? 0 : strlen(hex) / 2;
-	for (size_t i = 0; i < *n; i++) {
-		char digits[3] = { hex[2 * i], hex[2 * i + 1], 0 };
-
-		pages[room - *n + i] = (uint8_t)strtoul(digits, NULL, 16);
-	}
-	return pages + room - *n;
-}
 
 struct counts {
 	unsigned long objects, right, wrong, cut_wrong;

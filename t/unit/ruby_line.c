@@ -6,10 +6,10 @@
 #include "base/base.h"
 #include "base/tap.h"
 #include "record/ruby.h"
+#include "../lib/edge.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /*
@@ -50,25 +50,6 @@ static const char program[] =
 	"[1, 52, 53, 54, 55, 56, 565, 566, 567].each { |n| show(RubyVM::InstructionSequence.compile('nil;' * "
 	"3 + "
 	"'x = 1;' * (n / 4) + \"\\n\" + 'x = 2')) }\n";
-
-/* The table, which ends where an unmapped page begins. */
-static uint8_t *at_edge(const char *hex, size_t *n)
-{
-	static uint8_t *pages;
-	size_t room = 1 << 20;
-
-	if (!pages) {
-		pages = mmap(NULL, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		mprotect(pages + room, 4096, PROT_NONE);
-	}
-	*n = strlen(hex) / 2;
-	for (size_t i = 0; i < *n; i++) {
-		char digits[3] = { hex[2 * i], hex[2 * i + 1], 0 };
-
-		pages[room - *n + i] = (uint8_t)strtoul(digits, NULL, 16);
-	}
-	return pages + room - *n;
-}
 
 struct counts {
 	unsigned long sequences, right, none, wrong, cut_wrong, cut_known, blocks;

@@ -109,6 +109,9 @@ my %ways = (
 );
 sub by_pause { Time::HiRes::usleep(100000 + say_where()); 0 }
 
+open my $ways, '>', "$out.ways" or die "$out.ways: $!\n";
+print $ways scalar keys %ways;
+close $ways;
 my @children;
 for (sort keys %ways) {
 	$name = $_;

@@ -174,6 +174,7 @@ ways = {
   flip: -> { [1].each_slice(1).with_index.map { |x, i| pause } },
 }
 
+File.write("#{$out}.ways", ways.size)
 children = []
 ways.sort.each do |name, way|
   $name = name
