@@ -409,9 +409,9 @@ static __always_inline void perl_names(struct task_struct *task, struct script_w
 	ev->lines_all = 0;
 	ev->file_kind = script_text(task, k->file, k->file_len, ev->file, SCRIPT_FILE_BYTES, &ev->file_bytes);
 	if (what == PERL_IS_MAIN) {
-		script_word(ev, "{main}");
+		script_nameless(ev, SCRIPT_MAIN);
 	} else if (what == PERL_IS_EVAL) {
-		script_word(ev, "(eval)");
+		script_nameless(ev, SCRIPT_EVAL);
 	} else if (perl_sub(task, k, f, ev->code, &package, &name)) {
 		ev->name_kind = script_text(task, name.at + f->perl.name_text, name.len, ev->name,
 			SCRIPT_NAME_BYTES, &ev->name_bytes);

@@ -256,7 +256,7 @@ static __always_inline void php_names(struct task_struct *task, struct script_wa
 		ev->name_kind = script_text(task, name + f->php.string_data, php_string_len(task, f, name),
 			ev->name, SCRIPT_NAME_BYTES, &ev->name_bytes);
 	else
-		script_word(ev, "{main}"); /* the code of a file, outside of functions */
+		script_nameless(ev, SCRIPT_MAIN); /* the code of a file, outside of functions */
 	if (class && script_text(task, class + f->php.string_data, php_string_len(task, f, class), ev->lines,
 			     SCRIPT_NAME_BYTES, &bytes) == SCRIPT_UNREADABLE)
 		ev->name_kind = SCRIPT_UNREADABLE;

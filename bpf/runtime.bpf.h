@@ -20,11 +20,15 @@
  * run, and not verified either: the verifier takes up to 0.2 s for all of them.
  */
 const volatile __u32 scripts;
-#define WATCHED(kind) (scripts >> (kind)&1)
-#define MADE_CODE (scripts & (1U << RUNTIME_JAVA | 1U << RUNTIME_V8)) /* native code, by the runtime */
-#define INTERPRETERS                                                                                         \
-	(scripts & ~(1U << RUNTIME_JAVA |                                                                    \
-			   1U << RUNTIME_V8)) /* frames behind those of an evaluation function */
+#ifdef OFFCPU_NATIVE
+#define SCRIPTS (scripts & 0U) /* read, so that it has the same place */
+#else
+#define SCRIPTS scripts
+#endif
+#define MADERS (1U << RUNTIME_JAVA | 1U << RUNTIME_V8) /* what makes native code at run time */
+#define WATCHED(kind) (SCRIPTS >> (kind)&1)
+#define MADE_CODE (SCRIPTS & MADERS)
+#define INTERPRETERS (SCRIPTS & ~MADERS) /* frames behind those of an evaluation function */
 
 /* By number: what lib/record/unwind_memory.c put there. */
 struct {

@@ -189,7 +189,11 @@ enum script_string {
 	SCRIPT_LATIN1 = 2,
 	SCRIPT_UCS2 = 3,
 	SCRIPT_UCS4 = 4,
-	SCRIPT_UTF8 = 5
+	SCRIPT_UTF8 = 5,
+	/* no text: the recorder knows what functions without a name are called */
+	SCRIPT_MAIN = 6,
+	SCRIPT_EVAL = 7,
+	SCRIPT_ANONYMOUS = 8,
 };
 
 /*

@@ -211,12 +211,11 @@ static __always_inline __u8 script_text(
 	return SCRIPT_UTF8;
 }
 
-/* Set the name of a function that has none to a word of six bytes. */
-static __always_inline void script_word(struct offcpu_ev_code *ev, const char *word)
+/* The function has no name: it is of KIND, SCRIPT_MAIN and above. */
+static __always_inline void script_nameless(struct offcpu_ev_code *ev, __u8 kind)
 {
-	__builtin_memcpy(ev->name, word, 6);
-	ev->name_kind = SCRIPT_UTF8;
-	ev->name_bytes = 6;
+	ev->name_kind = kind;
+	ev->name_bytes = 0;
 }
 
 #endif

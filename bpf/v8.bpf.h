@@ -1216,11 +1216,8 @@ static __always_inline bool v8_send_names(
 	ev->code.file_bytes = 0;
 	ev->code.name_kind =
 		v8_text(task, &v->name, v->flat, ev->code.name, SCRIPT_NAME_BYTES, &ev->code.name_bytes);
-	if (!v->name.len) {
-		__builtin_memcpy(ev->code.name, "(anonymous)", 11);
-		ev->code.name_kind = SCRIPT_LATIN1;
-		ev->code.name_bytes = 11;
-	}
+	if (!v->name.len)
+		script_nameless(&ev->code, SCRIPT_ANONYMOUS);
 	if (v->file.len)
 		ev->code.file_kind = v8_text(
 			task, &v->file, v->flat, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);

@@ -2,6 +2,7 @@
 #include "record/bpf.h"
 #include "base/clock.h"
 #include "capture/types.h"
+#include "offcpu-native.skel.h"
 #include "offcpu.skel.h"
 #include "record/unwind_memory.h"
 #include "system/owner.h"
@@ -532,11 +533,39 @@ static void set_kernel(struct offprogs *p)
 	note_spares(p);
 }
 
-static struct offcpu_bpf *open_object(const struct offprogs *p)
+/* What is set from here lies at the same places in both objects. */
+#define SAME(member)                                                                                         \
+	_Static_assert(offsetof(struct offcpu_bpf__rodata, member) ==                                        \
+			       offsetof(struct offcpu_native_bpf__rodata, member),                           \
+		#member)
+SAME(all_tasks);
+SAME(depth);
+SAME(state_mask);
+SAME(min_ns);
+SAME(cgroup_id);
+SAME(scripts);
+SAME(report_forks);
+SAME(hash_key);
+_Static_assert(sizeof(struct offcpu_bpf__rodata) == sizeof(struct offcpu_native_bpf__rodata), "rodata");
+_Static_assert(sizeof(struct offcpu_bpf__bss) == sizeof(struct offcpu_native_bpf__bss), "bss");
+
+/* NATIVE: without what finds the frames of runtimes (bpf/offcpu-native.bpf.c). */
+static struct offcpu_bpf *open_object(const struct offprogs *p, bool native)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = bpf_hooks_path(&p->hook));
+	struct offcpu_bpf *skel = calloc(1, sizeof(*skel));
 
-	return offcpu_bpf__open_opts(&opts);
+	if (!skel || offcpu_bpf__create_skeleton(skel) != 0) {
+		free(skel);
+		return NULL;
+	}
+	if (native)
+		skel->skeleton->data =
+			(void *)(uintptr_t)offcpu_native_bpf__elf_bytes(&skel->skeleton->data_sz);
+	if (bpf_object__open_skeleton(skel->skeleton, &opts) == 0)
+		return skel;
+	offcpu_bpf__destroy(skel);
+	return NULL;
 }
 
 static int open_base(struct offprogs *p, const char *btf_file, struct err *e)
@@ -545,14 +574,14 @@ static int open_base(struct offprogs *p, const char *btf_file, struct err *e)
 
 	if (rc)
 		return rc;
-	p->base = open_object(p);
+	p->base = open_object(p, p->native);
 	if (!p->base)
 		return err_nomem(e, "the BPF programs");
 	rc = bpf_hooks_read(&p->hook, p->base->obj, e);
 	if (rc || p->hook.known)
 		return rc;
 	offcpu_bpf__destroy(p->base);
-	p->base = open_object(p);
+	p->base = open_object(p, p->native);
 	return p->base ? 0 : err_nomem(e, "the BPF programs");
 }
 
@@ -560,8 +589,10 @@ static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg
 {
 	struct bpf_program *prog;
 	uint32_t subsys = 0;
-	int rc = open_base(p, opts->btf_file, e);
+	int rc;
 
+	p->native = !opts->tables || !opts->scripts;
+	rc = open_base(p, opts->btf_file, e);
 	if (rc)
 		return rc;
 	set_constants(p->base, opts);
@@ -610,8 +641,8 @@ static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	return rc;
 }
 
-/* SKEL is the same object as P's base, so its maps come in the same order. OWN: but for its constants. */
-static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, bool own, struct err *e)
+/* SKEL has the same maps as P's base, in the same order. */
+static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct err *e)
 {
 	struct bpf_map *mine, *theirs = NULL;
 	int rc = 0;
@@ -619,8 +650,7 @@ static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, bool ow
 	bpf_object__for_each_map(mine, skel->obj)
 	{
 		theirs = bpf_object__next_map(p->base->obj, theirs);
-		if (!own || mine != skel->maps.rodata)
-			rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
+		rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
 	}
 	return rc ? err_sys(e, rc, "cannot share the BPF maps") : 0;
 }
@@ -630,17 +660,13 @@ static int open_part(struct offprogs *p, bool iters, bool bare, struct offcpu_bp
 {
 	struct bpf_program *prog;
 
-	*ret = open_object(p);
+	*ret = open_object(p, p->native || bare);
 	if (!*ret)
 		return err_nomem(e, "the BPF programs");
 	bpf_hooks_set(&p->hook, (*ret)->obj);
 	bpf_object__for_each_program(prog, (*ret)->obj)
 		bpf_program__set_autoload(prog, bpf_hooks_is_iter(prog) == iters);
-	if (bare) {
-		*(*ret)->rodata = *p->base->rodata;
-		(*ret)->rodata->scripts = 0;
-	}
-	return share_maps(p, *ret, bare, e);
+	return share_maps(p, *ret, e);
 }
 
 static int load_part(struct offcpu_bpf *skel, int log_fd, struct err *e)

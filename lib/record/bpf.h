@@ -99,6 +99,7 @@ struct offprogs {
 	struct rawprogs *raw; /* mode raw: replaces events and iters; NULL = mode btf */
 	struct bpf_hooks hook;
 	int verifier_log; /* offcpu_opts.verifier_log */
+	bool native; /* all are of bpf/offcpu-native.bpf.c */
 	bool iters_bare; /* the iterators were refused, and loaded without script frames */
 	bool first_ns; /* target ids need no translation: first PID namespace, or mode raw */
 	char limits[512]; /* what they cannot do on this kernel, and why; separated by "; ", "" = nothing */

@@ -248,9 +248,14 @@ static char *end_text(struct buf *b)
 /* The N bytes at P as UTF-8; NULL = not readable, or out of memory. */
 static char *to_utf8(unsigned int kind, const uint8_t *p, size_t n)
 {
+	static const char *const nameless[] = {
+		[SCRIPT_MAIN] = "{main}", [SCRIPT_EVAL] = "(eval)", [SCRIPT_ANONYMOUS] = "(anonymous)"
+	};
 	const size_t width = kind == SCRIPT_UCS4 ? 4 : kind == SCRIPT_UCS2 ? 2 : 1;
 	struct buf b = { 0 };
 
+	if (kind < ARRAY_LEN(nameless) && nameless[kind])
+		return strdup(nameless[kind]);
 	if (kind == SCRIPT_UNREADABLE || kind > SCRIPT_UTF8)
 		return NULL;
 	for (; kind == SCRIPT_UTF8 && n; p++, n--)
