@@ -30,6 +30,7 @@
 #include "offcpu_stacks.bpf.h"
 #include "script.bpf.h"
 #include "python.bpf.h"
+#include "python_states.bpf.h"
 #include "php.bpf.h"
 #include "perl.bpf.h"
 #include "ruby.bpf.h"

@@ -237,7 +237,8 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 	s->ev.reason = u->reason;
 	s->ev.stop_pc = u->reason && u->reason != REASON_DEPTH ? u->pc : 0;
 	s->ev.len = u->len;
-	if (!scripts || !u->runtime)
+	/* no call may be left behind this: clang does not set arguments that a function does not use */
+	if (!SCRIPTS || !u->runtime)
 		return identify(s, w, last);
 	no_scripts(&s->ev);
 	if (WATCHED(RUNTIME_JAVA) && hotspot_of(u)) {

@@ -37,7 +37,7 @@ static __always_inline bool python_thread(
 		CODE_WORD(k, f->thread_id) != k->thread)
 		return script_stop(k, SCRIPT_THREAD);
 	/* a process may end its interpreter and begin another one */
-	k->seed = mix(k->seed, k->key_serial);
+	k->base = mix(k->seed, k->key_serial);
 	return true;
 }
 
@@ -101,6 +101,28 @@ static __always_inline void python_count(struct task_struct *task, struct script
 		k->counter = 0;
 }
 
+/*
+ * The frames that follow are of this interpreter. Where each one numbers its own code
+ * objects, those of another one, which ended, may have had the same address and number:
+ * the seed differs, as no number of an interpreter is used twice.
+ */
+static __always_inline bool python_interpreter(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, __u64 bias, __u64 interpreter)
+{
+	__u64 id = 0;
+
+	k->seed = k->base;
+	k->code = ~0ULL;
+	if ((f->flags & PYTHON_OWN_VERSIONS) &&
+		!(f->state_main && interpreter == bias + f->state + f->state_main)) {
+		if (script_read(task, &id, 8, interpreter + f->interpreter_id))
+			return script_stop(k, SCRIPT_MEMORY);
+		k->seed = mix(k->seed, id + 1);
+	}
+	python_count(task, k, f, bias, interpreter);
+	return true;
+}
+
 /* Find the innermost frame. False if there is none. */
 static __always_inline bool python_begin(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 bias)
@@ -110,8 +132,7 @@ static __always_inline bool python_begin(
 	k->frame = CODE_WORD(k, f->thread_frame);
 	if ((f->flags & PYTHON_CFRAME) && script_read(task, &k->frame, 8, k->frame + f->cframe_frame))
 		return script_stop(k, SCRIPT_MEMORY);
-	python_count(task, k, f, bias, CODE_WORD(k, f->thread_interpreter));
-	return k->frame != 0;
+	return python_interpreter(task, k, f, bias, CODE_WORD(k, f->thread_interpreter)) && k->frame;
 }
 
 /* Is the next frame among those that were read? */

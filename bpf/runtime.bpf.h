@@ -67,11 +67,33 @@ struct {
 
 #define SCRIPT_OBJECT_BYTES 176 /* of a string or a line table that are hashed */
 
+#define PYTHON_STATES 8
+
+/* A state of the thread that has frames. */
+struct python_state {
+	__u64 frame; /* the innermost one */
+	__u64 first, last; /* addresses on the C stack of its innermost and outermost call */
+	__u64 interpreter;
+	__u64 seed; /* script_walk.seed, for its code */
+	__u32 begin, pad; /* number of its first script frame */
+};
+
+/* The search for all states of a thread of CPython: see python_states.bpf.h. */
+struct python_search {
+	__u64 interpreter, state; /* the next ones; 0 = there are no more */
+	__u64 at; /* what the state that was found leads to next; 0 = the end */
+	__u64 mark; /* where the states that were walked end */
+	__u32 n, calls; /* states that were found; their calls of the evaluation function */
+	__u32 done, pad; /* all were looked at */
+	struct python_state found, of[PYTHON_STATES];
+};
+
 /* The state of the second pass. In map memory, as that of the walk. */
 struct script_walk {
 	__u64 frame; /* the next script frame; 0 = there is none */
 	__u64 thread; /* the thread's fs base */
 	__u64 seed; /* hash of the process's identity */
+	__u64 base; /* of CPython: the seed of all interpreters; 0 = the thread's state was not proved */
 	__u64 key_serial; /* of thread_value() */
 	__u64 code, check; /* of the frame found last */
 	__u64 file, file_hash; /* the file's name that was hashed last */
@@ -108,7 +130,11 @@ struct script_walk {
 	__u8 window[RUNTIME_WINDOW];
 	__u8 code_bytes[RUNTIME_CODE_BYTES];
 	__u8 object[SCRIPT_OBJECT_BYTES];
-	__u64 hints[OFFCPU_SCRIPTS_MAX]; /* what the names of each frame are read from, if not its code */
+	union { /* the value of a per-CPU map has no more than 32 KiB */
+		__u64 hints[OFFCPU_SCRIPTS_MAX]; /* what the names of each frame are read from, if not its
+						    code */
+		struct python_search search; /* of CPython, which needs no hints */
+	};
 };
 
 #define HOTSPOT_HEAPS 4

@@ -30,6 +30,7 @@ enum python_flags {
 	PYTHON_FRAME_OBJECT = 8, /* each frame is a C call of its own; its position is an int */
 	PYTHON_POSITION_BYTES = 16, /* that int counts bytes, not code units of two bytes */
 	PYTHON_CODE_VERSION = 32, /* code objects have a version number, which is used only once */
+	PYTHON_OWN_VERSIONS = 64, /* only once in each interpreter */
 };
 
 #define PYTHON_OWNER_CSTACK                                                                                  \
@@ -132,6 +133,7 @@ struct runtime_file {
 			__u16 identity[PYTHON_IDENTITY]; /* words that differ between code objects;
 							    the last repeats */
 			__u16 state_interpreters; /* the newest one, followed by the main one */
+			__u16 interpreter_next, interpreter_id, interpreter_threads;
 			__u16 thread_interpreter;
 			__u16 code_begun; /* int: frames before this position are not shown by CPython; 0 =
 					     none */
@@ -214,7 +216,7 @@ struct offcpu_ev_code {
 					 */
 };
 
-_Static_assert(sizeof(struct runtime_file) == 112, "runtime_file");
+_Static_assert(sizeof(struct runtime_file) == 120, "runtime_file");
 _Static_assert(__builtin_offsetof(struct offcpu_ev_code, name) == 40, "ev_code.name");
 
 #endif

@@ -148,8 +148,7 @@ static __always_inline bool script_next(struct task_struct *task, struct scratch
 
 	if (!f || !s->script.frame || s->ev.scripts >= depth || s->ev.scripts >= OFFCPU_SCRIPTS_MAX)
 		return false;
-	if (WATCHED(RUNTIME_PYTHON) && task && f->kind == RUNTIME_PYTHON)
-		return python_step(task, s, f); /* of current: python_steps() */
+	/* of CPython: python_steps(), other_python_step() */
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
 		return php_step(task, s, f);
 	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
@@ -263,6 +262,8 @@ static __always_inline bool send_names(
 	ev->code = id.code;
 	ev->check = id.check;
 	hint = k->hints[i & (OFFCPU_SCRIPTS_MAX - 1)];
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
+		python_seed(k, i);
 	/* the walk may have been of a thread that runs by now */
 	if (!(task ? is_of(task, k, f, ev, hint) : own_is_of(hint)))
 		return false;
@@ -339,6 +340,51 @@ static long other_script_step(__u32 i, struct other_script *o)
 	return !script_next(o->task, o->s);
 }
 
+static long other_python_begin(__u32 i, struct other_script *o)
+{
+	const struct runtime_file *f = runtime_of(&o->s->walk);
+
+	o->begun = f && python_unproved(o->s, f) &&
+		   python_search(o->task, &o->s->script, f, o->s->walk.runtime_bias);
+	return 1;
+}
+
+static long other_python_search(__u32 i, struct other_script *o)
+{
+	const struct runtime_file *f = runtime_of(&o->s->walk);
+
+	return !f || !python_search_step(o->task, &o->s->script, f);
+}
+
+static long other_python_step(__u32 i, struct other_script *o)
+{
+	const struct runtime_file *f = runtime_of(&o->s->walk);
+	struct script_walk *k = &o->s->script;
+
+	if (!f)
+		return 1;
+	if (k->frame)
+		return o->s->ev.scripts >= depth || o->s->ev.scripts >= OFFCPU_SCRIPTS_MAX ||
+		       !python_step(o->task, o->s, f);
+	return !python_next_state(o->task, o->s, f);
+}
+
+/*
+ * Two passes: as find_own_scripts() and python_own_states(). A function of its own: inlined, its callbacks'
+ * addresses were loaded before the test for Python, and Linux 6.18 keeps these without the callbacks.
+ */
+static __noinline void other_python_scripts(struct other_script *o)
+{
+	if (o->begun)
+		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_python_step, o, 0);
+	bpf_loop(1, other_python_begin, o, 0);
+	if (!o->begun)
+		return;
+	bpf_loop(PYTHON_SEARCH, other_python_search, o, 0);
+	python_found(o->s);
+	bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_python_step, o, 0);
+}
+
 static long other_script_name(__u32 i, struct other_script *o)
 {
 	if (i >= o->s->ev.scripts)
@@ -368,6 +414,8 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->package = k->package_head = 0;
 	k->cv = 0;
 	k->counter = 0;
+	k->base = 0;
+	k->search.n = 0;
 	k->code = ~0ULL; /* none */
 	k->reason = k->beyond = 0;
 }
@@ -379,12 +427,33 @@ static long own_script_step(__u32 i, void *unused)
 
 static long own_python_steps(__u32 i, void *unused)
 {
-	return !python_steps();
+	return !python_steps() && !python_own_next();
+}
+
+static long own_python_search(__u32 i, void *unused)
+{
+	return !python_own_search();
 }
 
 static long own_script_name(__u32 i, void *unused)
 {
 	return !script_name(i);
+}
+
+/* Does the thread of current have other states of CPython, which explain its native stack? */
+__noinline int python_own_states(void)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+
+	if (!WATCHED(RUNTIME_PYTHON) || !f || !python_unproved(s, f) ||
+		!python_search(NULL, &s->script, f, s->walk.runtime_bias))
+		return 0;
+	bpf_loop(PYTHON_SEARCH, own_python_search, NULL, 0);
+	python_found(s);
+	if (python_own_next())
+		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_python_steps, NULL, 0);
+	return 0;
 }
 
 /* Find the frames of current: one call, so that the verifier follows the loop once. */
@@ -402,6 +471,7 @@ __noinline int find_own_scripts(void)
 		else
 			bpf_loop(2 * OFFCPU_SCRIPTS_MAX, own_script_step, NULL, 0);
 	}
+	python_own_states();
 	script_end(s);
 	return 0;
 }
@@ -424,12 +494,15 @@ __noinline int name_own_scripts(void)
 /* The same for TASK, which is not running. */
 static __always_inline void find_other_scripts(struct task_struct *task, struct scratch *s)
 {
+	const struct runtime_file *f = runtime_of(&s->walk);
 	struct other_script o = { .s = s, .task = task };
 
-	if (!script_calls(true))
+	if (!f || !script_calls(true))
 		return;
 	bpf_loop(1, other_script_begin, &o, 0);
-	if (o.begun)
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
+		other_python_scripts(&o);
+	else if (o.begun)
 		bpf_loop(2 * OFFCPU_SCRIPTS_MAX, other_script_step, &o, 0);
 	script_end(s);
 }

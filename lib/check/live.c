@@ -2,6 +2,7 @@
 #include "check/live.h"
 #include "check/probes.h"
 #include "record/bpf.h"
+#include "record/runtimes.h"
 #include "record/unwind_memory.h"
 #include "system/events.h"
 #include "system/owner.h"
@@ -218,15 +219,56 @@ static int try_tables(struct traces *t, char *found, size_t cap, struct err *e)
 	return 0;
 }
 
-/* What list_programs() found: the recorder loads only what its targets need, which is less. */
-static int report_scripts(struct traces *t, char *found, size_t cap, struct err *e)
+/* Which runtimes' functions cannot be found in all waits, because the kernel refuses a program for them
+ * alone? */
+static int try_each_runtime(struct offcpu_opts *opts, uint32_t *ret, struct err *e)
 {
-	if (t->scripts[0])
-		return err_set(e, -EOPNOTSUPP, "functions of interpreters' programs: %s", t->scripts);
+	struct offcpu *o = NULL;
+
+	*ret = 0;
+	for (uint32_t k = 1; k < RUNTIME_KINDS; k++) {
+		int rc;
+
+		opts->scripts = 1U << k;
+		rc = offcpu_load(opts, &o, e);
+		if (rc)
+			return rc;
+		if (offcpu_scripts_partial(o) || offcpu_limits(o)[0])
+			*ret |= 1U << k;
+		offcpu_close(o);
+	}
+	return 0;
+}
+
+/* The recorder loads what its targets need: the programs for each runtime are tried alone, and for all. */
+static int try_scripts(struct traces *t, char *found, size_t cap, struct err *e)
+{
+	const struct unwindspace_opts space = { .bytes = 2 * UNWIND_CHUNK_BYTES, .first_chunks = 1 };
+	struct offcpu_opts opts = { .follow = true, .verifier_log = t->log };
+	struct unwindspace_fds fds;
+	struct unwindspace *s = NULL;
+	char names[128];
+	uint32_t refused;
+	int rc;
+
 	snprintf(found, cap, "functions of interpreters' programs: %s",
-		!t->walks ? "only with unwind tables"
-		: t->all  ? "those of all runtimes at once"
-			  : "tried with -v");
+		t->walks ? "tried with -v" : "only with unwind tables");
+	if (!t->walks || !t->all)
+		return 0;
+	rc = unwindspace_open(&space, &s, e);
+	if (rc)
+		return rc;
+	unwindspace_fds(s, &fds);
+	opts.tables = &fds;
+	rc = try_each_runtime(&opts, &refused, e);
+	unwindspace_close(s);
+	if (rc)
+		return rc;
+	if (refused || t->scripts[0])
+		return err_set(e, -EOPNOTSUPP, "functions of interpreters' programs: not in every wait: %s%s",
+			refused ? "the verifier refuses a program for " : t->scripts,
+			refused ? runtimes_list(refused, names, sizeof(names)) : "");
+	snprintf(found, cap, "functions of interpreters' programs: of each runtime, and of all at once");
 	return 0;
 }
 
@@ -294,7 +336,7 @@ static const struct live bpf_list[] = {
 	[TABLES] = { "live.unwind_tables", NULL, try_tables, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
 	[RECORDER] = { "live.recorder", NULL, try_btf, GROUP_LIVE, FINDING_FAIL, 0, 0, BTF },
 	[RAW_RECORDER] = { "live.raw_recorder", NULL, try_raw, GROUP_LIVE, FINDING_FAIL, 0, 0, RAW },
-	{ "live.script_frames", NULL, report_scripts, GROUP_LIVE, FINDING_WARN, 0, 0, 0 },
+	{ "live.script_frames", NULL, try_scripts, GROUP_LIVE, FINDING_WARN, 0, 0, 0 },
 	{ "live.process_events", probe_process_events, NULL, GROUP_LIVE, FINDING_FAIL, RECORD, 0, 0 },
 	{ "live.maps", mapprobe_plain, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },
 	{ "live.ring_buffer", mapprobe_ring, NULL, GROUP_LIVE, FINDING_FAIL, 0, 0, MODES_BPF },

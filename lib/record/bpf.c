@@ -715,10 +715,10 @@ static void *load_iters(void *ctx)
 	struct err why = { 0 };
 
 	l->rc = load_part(l->p->iters, l->p->verifier_log, &l->e);
-	if (l->rc && l->rc != -EPERM && l->opts->scripts &&
-		load_iters_again(l->p, l->opts, true, &why) == 0) {
-		l->rc = 0;
-		l->p->iters_bare = true;
+	if (l->rc && l->rc != -EPERM && l->opts->scripts) {
+		l->rc = load_iters_again(l->p, l->opts, true, &why);
+		l->p->iters_bare = !l->rc;
+		l->e = why; /* the reason why there are no user stacks at all */
 	}
 	if (l->rc && l->rc != -EPERM && load_iters_again(l->p, l->opts, false, &why) == 0) {
 		l->rc = 0;

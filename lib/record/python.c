@@ -7,7 +7,8 @@
  * Offsets in bytes on x86-64, by minor version. Each column was printed by a
  * program that was compiled with the headers of that version (offsetof); the
  * members do not move between the patch levels of a version. Headers, in
- * Include/: internal/pycore_runtime.h (state_key), cpython/pystate.h
+ * Include/: internal/pycore_runtime.h (state_*),
+ * internal/pycore_interp.h (interpreter_*; 3.8: internal/pycore_pystate.h), cpython/pystate.h
  * (thread_*, cframe_*), internal/pycore_frame.h or cpython/frameobject.h
  * (frame_*), cpython/code.h (code_*), cpython/unicodeobject.h (string_*).
  */
@@ -30,6 +31,8 @@ static const struct python_version {
 		{ .flags = PYTHON_FRAME_OBJECT | PYTHON_POSITION_BYTES,
 			.state_key = 1392, /* gilstate.autoTSSkey */
 			.state_interpreters = 32, /* interpreters.head, .main */
+			.interpreter_next = 0,
+			.interpreter_threads = 8, /* tstate_head; from 3.11 on threads.head */
 			.thread_id = 176,
 			.thread_frame = 24, /* frame */
 			.frame_bytes = 112,
@@ -41,6 +44,8 @@ static const struct python_version {
 		{ .flags = PYTHON_FRAME_OBJECT | PYTHON_POSITION_BYTES,
 			.state_key = 584,
 			.state_interpreters = 32,
+			.interpreter_next = 0,
+			.interpreter_threads = 8,
 			.thread_id = 176,
 			.thread_frame = 24,
 			.frame_bytes = 112,
@@ -52,6 +57,8 @@ static const struct python_version {
 		{ .flags = PYTHON_FRAME_OBJECT,
 			.state_key = 584,
 			.state_interpreters = 32,
+			.interpreter_next = 0,
+			.interpreter_threads = 8,
 			.thread_id = 176,
 			.thread_frame = 24,
 			.frame_bytes = 104,
@@ -63,6 +70,8 @@ static const struct python_version {
 		{ .flags = PYTHON_CFRAME | PYTHON_ENTRY_FLAG,
 			.state_key = 592, /* gilstate.autoTSSkey */
 			.state_interpreters = 40,
+			.interpreter_next = 0,
+			.interpreter_threads = 16,
 			.thread_id = 152,
 			.thread_frame = 56, /* cframe */
 			.cframe_frame = 8, /* current_frame */
@@ -86,6 +95,8 @@ static const struct python_version {
 			.state_key = 1544, /* autoTSSkey */
 			.thread_interpreter = 16,
 			.state_interpreters = 40,
+			.interpreter_next = 0,
+			.interpreter_threads = 72,
 			.thread_id = 136,
 			.thread_frame = 56, /* cframe */
 			.cframe_frame = 0,
@@ -98,10 +109,13 @@ static const struct python_version {
 			.code_start = 192,
 			SHARED_CODE_FROM_312 } },
 	{ 13, 0,
-		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION,
+		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION | PYTHON_OWN_VERSIONS,
 			.state_key = 2160, /* autoTSSkey */
 			.thread_interpreter = 16,
 			.state_interpreters = 632,
+			.interpreter_next = 7264,
+			.interpreter_id = 7272,
+			.interpreter_threads = 7344,
 			.thread_id = 152,
 			.thread_frame = 72, /* current_frame */
 			.frame_bytes = 72,
@@ -114,10 +128,13 @@ static const struct python_version {
 			.code_begun = 184, /* _co_firsttraceable */
 			SHARED_CODE_FROM_312 } },
 	{ 14, 0,
-		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION,
+		{ .flags = PYTHON_SHIM | PYTHON_CODE_VERSION | PYTHON_OWN_VERSIONS,
 			.state_key = 2336, /* autoTSSkey */
 			.thread_interpreter = 16,
 			.state_interpreters = 808,
+			.interpreter_next = 7272,
+			.interpreter_id = 7280,
+			.interpreter_threads = 7344,
 			.thread_id = 152,
 			.thread_frame = 72, /* current_frame */
 			.frame_bytes = 80,

@@ -15,21 +15,30 @@ poked() {
 	[ -s "$TMP/poked" ]
 }
 
-for python in ${RUNTIME:-/usr/bin/python3}; do
+record_ways() { # CAP PYTHON PROGRAM ARG...
+	w_cap=$1
+	w_python=$2
+	w_program=$3
+	shift 3
 	mkfifo "$TMP/go"
-	rm -f "$TMP/oracle" "$TMP/poked"
-	"$python" "$DATA/python/ways.py" "$TMP/oracle" <"$TMP/go" >"$TMP/poked" 2>"$TMP/ways.err" &
+	rm -f "$TMP/oracle"* "$TMP/poked"
+	"$w_python" "$DATA/python/$w_program" "$TMP/oracle" "$@" <"$TMP/go" >"$TMP/poked" 2>"$TMP/ways.err" &
 	ways=$!
 	at_exit_kill "$ways"
 	exec 7>"$TMP/go"
 	rm "$TMP/go"
 	until_true test -e "$TMP/oracle"
-	rec_start "$TMP/ways.cap" --depth 512 -p "$ways"
+	# shellcheck disable=SC2086 # words
+	rec_start "$w_cap" $depth -p "$ways"
 	echo >&7
 	until_true poked
 	rec_stop
 	exec 7>&-
 	wait "$ways"
+}
+
+for python in ${RUNTIME:-/usr/bin/python3}; do
+	depth='--depth 512' record_ways "$TMP/ways.cap" "$python" ways.py
 	is "$rc" 0 "$python: threads that block in many ways are recorded"
 	like "$(cat "$TMP/rec.err")" "runtimes: python 3\\.[0-9]*, 1 process" "$python: the summary says what was recognised"
 	as_json "$TMP/ways.cap"
@@ -57,6 +66,28 @@ like "$(grep 'py::.*outer:' "$TMP/folded")" ';py::(Handle\.)?_run:.*outer:[^;]*;
 is "$(grep 'py::.*outer:' "$TMP/folded" | grep -c 'py::[^;]*begin:')" 0 "a task that awaits this one is suspended, and is not on it"
 like "$("$BIN/capinfo" "$TMP/ways.cap")" '^scripts     python: [1-9][0-9]* frames in [1-9][0-9]* waits, 0 of them not readable$' "capinfo counts script frames by runtime"
 like "$("$BIN/capinfo" "$TMP/ways.cap")" 'runtimes=python 3' "capinfo says which runtimes were recognised"
+
+# --- several interpreters in a thread ---
+
+# those that alternate are hidden, and before 3.11 all but a single one
+ok "a library that embeds CPython is built" "${CC:-cc}" -shared -fPIC -pthread -o "$TMP/interpreters.so" "$DATA/python/interpreters.c"
+for python in ${RUNTIME:-/usr/bin/python3}; do
+	if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+		printf '%s\n' 'back misplaced' 'one same' 'deep same' 'two same' 'begun same'
+	else
+		printf '%s\n' 'one misplaced' 'begun same'
+	fi >"$TMP/want"
+	for depth in '--depth 512' ''; do
+		record_ways "$TMP/several.cap" "$python" interpreters.py "$TMP/interpreters.so"
+		is "$rc" 0 "$python: threads that execute code of several interpreters are recorded${depth:+, $depth}"
+		as_json "$TMP/several.cap"
+		for when in before during; do
+			python3 "$DATA/python/compare.py" "$TMP/oracle" "$TMP/json" $when v >"$TMP/got" 2>"$TMP/got.err"
+			same "$TMP/got" "$TMP/want" "$python: waits that began $when the recording have the functions of all of them, each behind its native frame, or none"
+		done
+		ok "what has none is counted" test "$(counter "$TMP/several.cap" scripts.mismatch)" -ge 1
+	done
+done
 
 # --- functions that come and go ---
 
@@ -100,7 +131,7 @@ build() { # VERSION OUT
 }
 ok "a program that claims to be CPython 3.11 is built" build 0x030b02f0UL "$TMP/fake"
 ok "and one of a version that does not exist" build 0x036302f0UL "$TMP/future"
-fake "$TMP/fake" none cycle calls wild kernel odd code thread huge width control
+fake "$TMP/fake" none cycle interpreters states calls wild kernel odd code thread huge width control
 fake "$TMP/future" future
 fakes_begun
 # shellcheck disable=SC2086 # words
@@ -115,6 +146,9 @@ lied() { # HOW: its functions, behind a native frame
 }
 is "$(lied none)" "native forged0 forged1 forged2 forged3" "a forged CPython that is consistent has its frames"
 is "$(lied cycle | wc -w)" 126 "a cycle of frames ends at the depth limit of 127, two of which are native"
+for how in interpreters states; do
+	is "$(lied $how)" "native" "a cycle of $how ends too: no frame is shown"
+done
 is "$(lied calls)" "native" "more groups of frames than native frames: none is shown"
 ok "and that is counted" test "$(counter "$TMP/lie.cap" scripts.mismatch)" -ge 1
 for how in wild kernel odd code; do

@@ -16,7 +16,8 @@
 
 const unsigned long Py_Version = VERSION;
 char _PyRuntime[0x28b20] = { 1 };
-static char state[256], cframe[64], frames[4][128], code[4][512], name[4][128], lines[64];
+static char interpreters[2][64], state[256], cframe[64], frames[4][128], code[4][512], name[4][128],
+	lines[64];
 
 __attribute__((noinline, noclone)) long _PyEval_EvalFrameDefault(int depth)
 {
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
 			&key, NULL); /* beyond the keys that a thread's descriptor itself has room for */
 	memcpy(_PyRuntime + 592, (int[]){ 1, (int)key }, 8);
 	pthread_setspecific(key, state);
+	WORD(_PyRuntime, 40) = WORD(_PyRuntime, 48) = (uint64_t)(uintptr_t)interpreters[0];
 	WORD(state, 152) = (uint64_t)pthread_self();
 	WORD(state, 56) = (uint64_t)(uintptr_t)cframe;
 	WORD(cframe, 8) = (uint64_t)(uintptr_t)frames[0];
@@ -63,9 +65,16 @@ int main(int argc, char **argv)
 		name[i][54] = (char)('0' + i);
 		WORD(name[i], 16) = 7;
 	}
-	if (strcmp(how, "cycle") == 0)
+	if (strcmp(how, "cycle") == 0 || strcmp(how, "interpreters") == 0 || strcmp(how, "states") == 0)
 		WORD(frames[2], 48) = (uint64_t)(uintptr_t)frames[1];
-	else if (strcmp(how, "calls") == 0)
+	if (strcmp(how, "interpreters") == 0 || strcmp(how, "states") == 0) {
+		WORD(_PyRuntime, 40) = (uint64_t)(uintptr_t)interpreters[1];
+		if (strcmp(how, "interpreters") == 0)
+			WORD(interpreters[1], 0) = (uint64_t)(uintptr_t)interpreters[1];
+		else
+			WORD(interpreters[1], 16) = WORD(state, 8) = (uint64_t)(uintptr_t)state;
+	}
+	if (strcmp(how, "calls") == 0)
 		frames[0][68] = frames[1][68] = frames[2][68] = 1;
 	else if (strcmp(how, "wild") == 0)
 		wild = 0x123456789000;
