@@ -16,6 +16,7 @@
 t_dir=$(cd "$(dirname "$0")" && pwd)
 TOP=${t_dir%/t/*}
 DATA=$TOP/t/data
+export STACKTOOLS="$TOP" # runtimes of scripts/runtimes see this tree
 BIN=${STACKTOOLS_BIN:-$TOP/bin}
 OBJ=${STACKTOOLS_OBJ:-$TOP/obj}
 # scripts/demo builds less than the tests need; SAN=1 builds only the programs of the unit tests
