@@ -113,7 +113,6 @@ struct proof {
 	const char *state, *eval;
 	const char *cold; /* the part of the function that the compiler put elsewhere: a call from there
 			     returns there */
-	const char *counter; /* NULL = there is none */
 	/* 0 = not found; may set state_bytes, which differs between builds */
 	uint32_t (*version)(
 		const struct elffile *f, const struct dynsyms *d, struct unwindtab_interpreter *ret);
@@ -138,8 +137,6 @@ static void find_static(const struct elffile *f, const struct proof *p, struct u
 			if (y.type == STT_FUNC && strcmp(name, p->cold) == 0) {
 				ret->cold[0] = y.value;
 				ret->cold[1] = y.value + y.size;
-			} else if (y.type == STT_OBJECT && p->counter && strcmp(name, p->counter) == 0) {
-				ret->counter = y.size == 4 ? y.value : 0;
 			}
 		}
 	elfcode_spans_free(&code.spans);
@@ -381,12 +378,127 @@ static void find_outside(const struct elffile *f, const struct proof *p, struct 
 		find_part(f, ret);
 }
 
+/* What is known of the registers while the code of one function is read. */
+struct registers {
+	uint64_t address[UNWINDX86_REGS]; /* it points to this; 0 = not known */
+	uint64_t value[UNWINDX86_REGS]; /* it has the value of the variable there; 0 = not known */
+};
+
+/* The address of the operand of instruction I, which ends at END; 0 = not known. */
+static uint64_t operand_address(const struct registers *r, const struct unwindx86_insn *i, uint64_t end)
+{
+	if (!i->memory || i->indexed || i->fs)
+		return 0;
+	if (i->base == UNWINDX86_RIP)
+		return end + (uint64_t)(int64_t)i->disp;
+	if (i->base == UNWINDX86_NO_BASE)
+		return (uint32_t)i->disp;
+	return i->disp ? 0 : r->address[i->base];
+}
+
+/* Follow I, as far as addresses and loads go; whatever else it may change is not known any more. */
+static void follow(struct registers *r, const struct unwindx86_insn *i, uint64_t end)
+{
+	const uint64_t at = operand_address(r, i, end);
+	const bool is_call = i->op == 0xe8 || (i->op == 0xff && (i->reg & 7) == 2);
+	/* these have part of the opcode where others have a register */
+	const bool is_group = (i->op >= 0x80 && i->op <= 0x83) || (i->op >= 0xc0 && i->op <= 0xc7) ||
+			      (i->op >= 0xd0 && i->op <= 0xd3) || (i->op >= 0xf6 && i->op <= 0xff);
+	/* neither a store, nor a comparison, nor of the second map, but for those that change general
+	 * registers */
+	const bool changes = (i->op < 0x100 && !(i->op == 0x89 && i->memory) && i->op != 0x85 &&
+				     i->op != 0x39 && i->op != 0x3b) ||
+			     (i->op >= 0x140 && i->op <= 0x14f) || i->op == 0x1af ||
+			     (i->op >= 0x1b6 && i->op <= 0x1bf) || i->op == 0x17e;
+
+	for (unsigned int n = 0; n < UNWINDX86_REGS; n++)
+		if ((changes && ((n == i->reg && !(is_group && i->has_modrm)) ||
+					(n == i->rm && i->has_modrm && !i->memory))) ||
+			(is_call && (0x0fc7 >> n & 1))) /* rax, rcx, rdx, rsi, rdi, r8 to r11 */
+			r->address[n] = r->value[n] = 0;
+	if (i->op == 0x8d && i->base == UNWINDX86_RIP) {
+		r->address[i->reg] = at;
+	} else if (i->op >= 0xb8 && i->op <= 0xbf) {
+		r->address[i->reg] = (uint32_t)i->imm;
+		r->value[i->reg] = 0;
+	} else if (i->op == 0x8b && !i->wide) {
+		r->value[i->reg] = at;
+	}
+}
+
+#define PYTHON_312_VERSION 92 /* co_version in PyCodeObject of 3.12, Include/cpython/code.h */
+
+struct function {
+	const uint8_t *code;
+	size_t len;
+	uint64_t start;
+};
+
+/* The variable whose value F puts into new code objects; 0 = none, or not only one. */
+static uint64_t numbered_by(const struct function *f)
+{
+	struct registers r = { 0 };
+	struct unwindx86_insn i;
+	uint64_t ret = 0;
+
+	for (size_t at = 0; at < f->len && unwindx86_decode(f->code + at, f->len - at, &i); at += i.len) {
+		const bool is_number = i.op == 0x89 && i.memory && !i.wide && !i.indexed &&
+				       i.disp == PYTHON_312_VERSION && r.value[i.reg];
+
+		if (is_number && ret && ret != r.value[i.reg])
+			return 0;
+		if (is_number)
+			ret = r.value[i.reg];
+		follow(&r, &i, f->start + at + i.len);
+	}
+	return ret;
+}
+
+/* Does F change the variable at ADDRESS? */
+static bool writes(const struct function *f, uint64_t address)
+{
+	struct registers r = { 0 };
+	struct unwindx86_insn i;
+
+	for (size_t at = 0; at < f->len && unwindx86_decode(f->code + at, f->len - at, &i); at += i.len) {
+		const uint64_t end = f->start + at + i.len;
+		/* or add, sub, inc, dec */
+		const bool is_store = i.op == 0x89 ||
+				      (i.op == 0x83 && ((i.reg & 7) == 0 || (i.reg & 7) == 5)) ||
+				      (i.op == 0xff && (i.reg & 7) < 2);
+
+		if (is_store && !i.wide && operand_address(&r, &i, end) == address)
+			return true;
+		follow(&r, &i, end);
+	}
+	return false;
+}
+
+/*
+ * CPython 3.12 counts code objects with a variable that only .symtab names, and which
+ * what makes them reads, puts into the new one, and changes: the only one of which that is true.
+ */
+static uint64_t find_counter(const struct elffile *f, const struct dynsyms *d)
+{
+	_cleanup_free_ uint8_t *code = NULL;
+	struct elfcode_symbol y;
+	size_t len = 0;
+	struct function maker;
+	uint64_t ret;
+
+	if (!dynsyms_find(d, "_PyCode_New", &y) || !y.size || y.size > TEXT_MAX ||
+		elffile_read_vaddr(f, y.value, y.size, &code, &len, NULL) != 0)
+		return 0;
+	maker = (struct function){ code, len, y.value };
+	ret = numbered_by(&maker);
+	return ret && writes(&maker, ret) ? ret : 0;
+}
+
 static const struct proof proofs[] = {
 	{ RUNTIME_PYTHON, "_PyRuntime", "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold",
-		"_Py_next_func_version", python_version },
-	{ RUNTIME_PHP, "executor_globals", "execute_ex", "execute_ex.cold", NULL, php_version },
-	{ RUNTIME_PERL, "PL_thr_key", "Perl_runops_standard", "Perl_runops_standard.cold", NULL,
-		perl_version },
+		python_version },
+	{ RUNTIME_PHP, "executor_globals", "execute_ex", "execute_ex.cold", php_version },
+	{ RUNTIME_PERL, "PL_thr_key", "Perl_runops_standard", "Perl_runops_standard.cold", perl_version },
 };
 
 static bool find(const struct elffile *f, const struct dynsyms *d, const struct proof *p,
@@ -409,6 +521,8 @@ static bool find(const struct elffile *f, const struct dynsyms *d, const struct 
 	ret->eval[0] = eval.value;
 	ret->eval[1] = eval.value + eval.size;
 	find_outside(f, p, ret);
+	if (ret->kind == RUNTIME_PYTHON && ret->version >> 16 == 0x030c)
+		ret->counter = find_counter(f, d);
 	return true;
 }
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define UNWINDTAB_MAGIC UINT64_C(0x3662617477755453) /* "STuwtab6" */
+#define UNWINDTAB_MAGIC UINT64_C(0x3762617477755453) /* "STuwtab7" */
 
 #define CRC_FROM (offsetof(struct unwindtab_head, crc) + sizeof(uint32_t))
 #define SEG_BYTES (UINT64_C(1) << UNWIND_SEG_SHIFT)

@@ -86,6 +86,14 @@ static void test_python(struct tap *t, const char *python)
 	tap_ok(t,
 		i.state == symbol(path, "_PyRuntime", &state_size) && i.state && i.state_bytes == state_size,
 		"%s: so is the runtime's state", python);
+	if (i.version >> 16 == 0x030c) {
+		snprintf(command, sizeof(command),
+			"readelf -W --syms %s | awk '$8 == \"_Py_next_func_version\" { print $2, $3; exit }'",
+			path);
+		state_size = run(command, &size);
+		tap_ok(t, i.counter && (!state_size || i.counter == state_size),
+			"%s: so is what counts code objects, if it has a symbol", python);
+	}
 }
 
 /* A runtime whose file is PATH: VERSION prints its version in hexadecimal digits. */
@@ -339,6 +347,45 @@ static void test_split(struct tap *t)
 	run(command, NULL);
 }
 
+/* What counts code objects in 3.12: FORM is that of t/data/python/counter.c. */
+static uint64_t counter(const char *folder, const char *options, int form)
+{
+	char program[64], command[PATH_MAX];
+	uint64_t ret;
+
+	snprintf(program, sizeof(program), "%s/counter", folder);
+	snprintf(command, sizeof(command),
+		"cc -O2 -rdynamic %s -DFORM=%d -o %s t/data/python/counter.c && nm %s | "
+		"awk '$3 == \"next_version\" { print $1 }' && strip %s",
+		options, form, program, program, program);
+	ret = run(command, NULL);
+	return ret && find(program).kind == RUNTIME_PYTHON ? find(program).counter ^ ret : 1;
+}
+
+static void test_counter(struct tap *t)
+{
+	static const char *const options[] = { "-fPIE -pie", "-no-pie -fno-pie", "-O1",
+		"-O3 -march=x86-64-v3" };
+	char folder[] = "/tmp/interpreter.XXXXXX", command[PATH_MAX];
+
+	if (!mkdtemp(folder))
+		abort();
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		tap_ok(t, counter(folder, options[i], 0) == 0 && counter(folder, options[i], 1) == 0,
+			"stripped, %s: what counts code objects is where nm saw it", options[i]);
+		for (int form = 2; form < 5; form++) {
+			snprintf(command, sizeof(command), "%s/counter", folder);
+			tap_ok(t, counter(folder, options[i], form) > 1 && !find(command).counter,
+				"%s: none is found if %s", options[i],
+				form == 2   ? "it is not written"
+				: form == 3 ? "it goes elsewhere in the object"
+					    : "two are like it");
+		}
+	}
+	snprintf(command, sizeof(command), "rm -rf %s && echo 1", folder);
+	run(command, NULL);
+}
+
 /* The file of node that has V8: node itself, or Debian's library. */
 static const char *node_file(void)
 {
@@ -393,6 +440,7 @@ int main(void)
 		test_python(&t, p);
 	free(list);
 	test_split(&t);
+	test_counter(&t);
 	tap_ok(&t, find("/bin/sh").kind == RUNTIME_NONE, "a shell is no interpreter that is known");
 	test_other(&t, "/usr/bin/php8.2", RUNTIME_PHP,
 		"/usr/bin/php8.2 -n -r 'printf(\"%x%02x%02x00\", PHP_MAJOR_VERSION, PHP_MINOR_VERSION, "
