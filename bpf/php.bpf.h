@@ -156,33 +156,6 @@ static __always_inline bool php_no_function(
 	return true;
 }
 
-/*
- * Read the frame at k->frame. Callers lie below it, next to each other unless
- * they are generators: read them too, down to the beginning of the page.
- */
-static __always_inline bool php_frame(struct task_struct *task, struct script_walk *k)
-{
-	__u64 at = k->frame - k->window_at;
-	__u32 before = k->frame & 4088, len;
-
-	if (at < k->window_len && at + PHP_FRAME_BYTES <= k->window_len) {
-		k->frame_at = at;
-		return true;
-	}
-	if (before > RUNTIME_WINDOW - 2 * PHP_FRAME_BYTES)
-		before = RUNTIME_WINDOW - 2 * PHP_FRAME_BYTES;
-	len = before + PHP_FRAME_BYTES;
-	barrier_var(len);
-	len &= RUNTIME_WINDOW - 1;
-	k->window_len = 0;
-	if (script_read(task, k->window, len, k->frame - before))
-		return script_stop(k, SCRIPT_MEMORY);
-	k->window_at = k->frame - before;
-	k->window_len = len;
-	k->frame_at = before;
-	return true;
-}
-
 static __always_inline bool php_step(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
 {
@@ -191,7 +164,7 @@ static __always_inline bool php_step(
 	__u64 back, function;
 	bool internal, outer;
 
-	if (!php_frame(task, k))
+	if (!has_frame(k, PHP_FRAME_BYTES) && !read_frame(task, k, PHP_FRAME_BYTES, false))
 		return false;
 	back = FRAME_WORD(k, f->php.frame_back);
 	function = FRAME_WORD(k, f->php.frame_function);

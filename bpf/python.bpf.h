@@ -135,42 +135,12 @@ static __always_inline bool python_begin(
 	return python_interpreter(task, k, f, bias, CODE_WORD(k, f->thread_interpreter)) && k->frame;
 }
 
-/* Is the next frame among those that were read? */
-static __always_inline bool python_has_frame(struct script_walk *k, const struct runtime_file *f)
-{
-	__u64 at = k->frame - k->window_at;
-
-	if (at >= k->window_len || at + (f->frame_bytes & (RUNTIME_FRAME_BYTES - 1)) > k->window_len)
-		return false;
-	k->frame_at = at;
-	return true;
-}
-
-/*
- * Read the next frame. Callers lie below it, next to each other unless they are
- * generators or frame objects: read them too, down to the beginning of the
- * page.
- */
+/* Read the next frame, and its callers unless frames are objects. */
 static __always_inline bool python_frame(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f)
 {
-	__u32 before = k->frame & 4095, len;
-
-	if (before > RUNTIME_WINDOW - RUNTIME_FRAME_BYTES)
-		before = RUNTIME_WINDOW - RUNTIME_FRAME_BYTES;
-	before &= ~7U;
-	if (f->flags & PYTHON_FRAME_OBJECT)
-		before = 0;
-	len = before + (f->frame_bytes & (RUNTIME_FRAME_BYTES - 1));
-	barrier_var(len);
-	len &= RUNTIME_WINDOW - 1;
-	k->window_len = 0;
-	if (script_read(task, k->window, len, k->frame - before))
-		return script_stop(k, SCRIPT_MEMORY);
-	k->window_at = k->frame - before;
-	k->window_len = len;
-	k->frame_at = before;
-	return true;
+	return read_frame(
+		task, k, f->frame_bytes & (RUNTIME_FRAME_BYTES - 1), f->flags & PYTHON_FRAME_OBJECT);
 }
 
 /*
@@ -317,7 +287,8 @@ static __always_inline bool python_step(
 	__u32 call = k->call, at, position;
 	__u64 code, back;
 
-	if (!python_has_frame(k, f) && !(task ? python_frame(task, k, f) : python_own_frame()))
+	if (!has_frame(k, f->frame_bytes & (RUNTIME_FRAME_BYTES - 1)) &&
+		!(task ? python_frame(task, k, f) : python_own_frame()))
 		return false;
 	back = FRAME_WORD(k, f->frame_back);
 	if (call >= k->n_calls) {

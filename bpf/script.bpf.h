@@ -27,6 +27,42 @@ static __always_inline bool script_stop(struct script_walk *k, __u8 reason)
 	return false;
 }
 
+/* Are the BYTES of the next frame among those that were read? */
+static __always_inline bool has_frame(struct script_walk *k, __u32 bytes)
+{
+	__u64 at = k->frame - k->window_at;
+
+	if (at >= k->window_len || at + bytes > k->window_len)
+		return false;
+	k->frame_at = at;
+	return true;
+}
+
+/*
+ * Read the next frame, of BYTES below RUNTIME_FRAME_BYTES. Unless it is ALONE, its callers lie below
+ * it, next to each other but for generators: read them too, down to the beginning of the page.
+ */
+static __always_inline bool read_frame(
+	struct task_struct *task, struct script_walk *k, __u32 bytes, bool alone)
+{
+	__u32 before = k->frame & 4088, len;
+
+	if (before > RUNTIME_WINDOW - RUNTIME_FRAME_BYTES)
+		before = RUNTIME_WINDOW - RUNTIME_FRAME_BYTES;
+	if (alone)
+		before = 0;
+	len = before + bytes;
+	barrier_var(len);
+	len &= RUNTIME_WINDOW - 1;
+	k->window_len = 0;
+	if (script_read(task, k->window, len, k->frame - before))
+		return script_stop(k, SCRIPT_MEMORY);
+	k->window_at = k->frame - before;
+	k->window_len = len;
+	k->frame_at = before;
+	return true;
+}
+
 static __always_inline bool in_eval(const struct runtime_file *f, __u64 bias, __u64 pc)
 {
 	pc -= bias;
