@@ -484,8 +484,9 @@ static __always_inline bool v8_hash(struct task_struct *task, struct scratch *s,
 }
 
 /*
- * Read SCRIPT: its file's name, its source, and a hash of both names and of its
- * number. Functions of builtins have none.
+ * Read SCRIPT: its file's name, its source, and a hash of both names, of its
+ * number, and of the heap that it is in: each isolate numbers its own. Functions of
+ * builtins have none.
  */
 static __always_inline bool v8_script(struct v8_other *o, struct task_struct *task, struct scratch *s,
 	const struct runtime_file *f, __u64 script)
@@ -509,7 +510,7 @@ static __always_inline bool v8_script(struct v8_other *o, struct task_struct *ta
 		v->string = V8_WORD(v, V8_AT_OTHER + 2);
 		v->first_line = V8_WORD(v, V8_AT_OTHER + 3);
 		v->line_ends = V8_WORD(v, V8_AT_OTHER + 7);
-		v->hash = mix(v->hash, V8_WORD(v, V8_AT_OTHER + 8));
+		v->hash = mix(mix(v->hash, V8_WORD(v, V8_AT_OTHER + 8)), v8_heap(task, f, script, v->words));
 		if (v8_find_string(o, task, s, v->string))
 			v->file = v->text;
 		if (v->unread)

@@ -10,6 +10,7 @@
 #   programs         prints the BPF programs at sched_switch: ID, ns of all runs, number of runs
 #   stop PID         sends SIGINT until PID has ended
 
+export STACKTOOLS="$PWD" # runtimes of scripts/runtimes see this tree
 BIN=${STACKTOOLS_BIN:-$PWD/bin}
 OBJ=${STACKTOOLS_OBJ:-$PWD/obj}
 PATH=$PATH:/usr/sbin:/sbin

@@ -70,6 +70,20 @@ cp "$TMP/baseline.cap" "$TMP/interpreted.cap"
 same_ways baseline 7
 same_ways interpreted 7
 
+# --- isolates that differ by what their texts say alone ---
+
+"$node" "$DATA/node/isolates.js" 7>&- &
+isolates=$!
+at_exit_kill "$isolates"
+alike() {
+	run timeout -k 5 60 "$BIN/offcpu-record" --force -d 0.5 -o "$TMP/isolates.cap" -p "$isolates"
+	"$BIN/symbolize" -q --lines "$TMP/isolates.cap" | sed -n '/ JS:alike /{n;s/.*:\([0-9]*\)$/\1/p;}' | sort -nu | xargs >"$TMP/alike"
+	[ "$(wc -w <"$TMP/alike")" -eq 2 ]
+}
+until_true alike
+kill "$isolates"
+is "$(cat "$TMP/alike")" "2 22" "functions of the same name, file and length in two isolates have the lines of their own text"
+
 # --- functions that come and go, and objects that move ---
 
 "$node" --expose-gc "$DATA/node/churn.js" 800 <"$TMP/go" >"$TMP/churn.out" 2>&1 7>&- &
