@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program that has what proves CPython 3.12, and makes code objects. FORM: how the number of each is counted. */
+/* A program that has what proves CPython 3.12, and makes code objects. FORM: how the number of each is
+ * counted. */
 struct code {
 	char before[76];
 	int frame, names, locals, cells;
@@ -43,6 +44,7 @@ struct code *_PyCode_New(struct code *made, const int *from)
 int main(int argc, char **argv)
 {
 	struct code made = { .version = next_version ^ other };
+	const int from[4] = { argc };
 
-	return _PyCode_New(&made, &argc)->frame + _PyEval_EvalFrameDefault(argc, argv[0]);
+	return _PyCode_New(&made, from)->frame + _PyEval_EvalFrameDefault(argc, argv[0]);
 }
