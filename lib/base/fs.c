@@ -29,6 +29,23 @@ void root_close(struct root *r)
 	r->fd = -1;
 }
 
+#define TRIES 1000
+
+int open_in_root(int root, const char *path, int flags)
+{
+	const struct open_how how = { .flags = (unsigned int)flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	int fd = -1;
+
+	/* openat2(2): EAGAIN if anything on the machine was renamed or mounted while a ".." was followed */
+	for (int i = 0; i < TRIES; i++) {
+		fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
 /*
  * In a recorded tree an absolute link refers to the recorded machine, and no
  * link may lead out of the tree. A kernel before 5.6 has no openat2(2): there,
@@ -36,10 +53,12 @@ void root_close(struct root *r)
  */
 static int open_inside(const struct root *r, const char *path, int flags)
 {
-	struct open_how how = { .flags = (unsigned int)flags, .resolve = RESOLVE_IN_ROOT };
-	int fd = (int)syscall(SYS_openat2, r->fd, path, &how, sizeof(how));
+	int fd = open_in_root(r->fd, path, flags);
 
-	return fd < 0 && errno == ENOSYS ? openat(r->fd, path, flags | O_NOFOLLOW) : fd;
+	if (fd == -ENOSYS)
+		return openat(r->fd, path, flags | O_NOFOLLOW);
+	errno = fd < 0 ? -fd : 0;
+	return fd < 0 ? -1 : fd;
 }
 
 static void note_read(const struct root *r, const char *path)

@@ -49,6 +49,12 @@ bool root_exists(const struct root *r, const char *path);
 bool root_link(const struct root *r, const char *path, char *buf, size_t cap);
 
 /*
+ * Like openat(2), in a tree that somebody else may have made: links, "/" and ".." do not leave the
+ * directory ROOT, magic links of /proc are not followed. A descriptor or -errno; -ENOSYS before Linux 5.6.
+ */
+int open_in_root(int root, const char *path, int flags);
+
+/*
  * readfd - reading an open file, independent of its offset.
  */
 

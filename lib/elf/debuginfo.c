@@ -2,16 +2,15 @@
 #include "elf/debuginfo.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/fs.h"
 #include "base/text.h"
 #include "elf/section.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <zlib.h>
 
 #define SECTION_MAX (DEBUGLINK_NAME_MAX + 256)
@@ -160,14 +159,12 @@ DEFINE_CLEANUP(struct elffile *, elffile_close);
 /* O_PATH does not touch what is there. */
 static int find(int root, const char *path)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = root >= 0 ? syscall(SYS_openat2, root, path, &how, sizeof(how))
-			    : open(path, O_PATH | O_CLOEXEC);
+	int fd;
 
-	return fd < 0 ? -errno : (int)fd;
+	if (root >= 0)
+		return open_in_root(root, path, O_PATH | O_CLOEXEC);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* The path of FD according to the kernel. */

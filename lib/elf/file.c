@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "elf/file.h"
 #include "base/bytes.h"
+#include "base/fs.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -259,14 +259,13 @@ static int read_headers(struct elffile *f, struct err *e)
 /* Does not block on a FIFO, and does not make a tty the controlling terminal. */
 static int open_file(int dirfd, const char *path, bool in_root)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-		.resolve = in_root ? RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS : 0,
-	};
-	long fd = in_root ? syscall(SYS_openat2, dirfd, path, &how, sizeof(how))
-			  : openat(dirfd, path, (int)how.flags);
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd;
 
-	return fd < 0 ? -errno : (int)fd;
+	if (in_root)
+		return open_in_root(dirfd, path, flags);
+	fd = openat(dirfd, path, flags);
+	return fd < 0 ? -errno : fd;
 }
 
 DEFINE_CLEANUP(struct elffile *, elffile_close);

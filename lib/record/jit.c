@@ -1,35 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/jit.h"
 #include "base/clock.h"
+#include "base/fs.h"
 #include "record/files.h"
 #include "symbols/jit.h"
 #include "system/events.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #define SLACK_NS INT64_C(1000000000) /* clocks are read one after the other, and may be set */
 
 /* Open the directory /tmp of process PID, 0 = ours. */
 static int open_tmp(uint32_t pid)
 {
-	const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	_cleanup_close_ int root = -1;
 	char path[64] = "/";
-	int fd;
 
 	if (pid)
 		snprintf(path, sizeof(path), "/proc/%u/root", pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
-	fd = (int)syscall(SYS_openat2, root, "tmp", &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
+	return open_in_root(root, "tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static bool stat_tmp(struct worker *o, uint32_t pid, struct stat *st)

@@ -24,6 +24,8 @@ def php(f, caller, stack):
 
 def python(f, caller, stack):
     if f["function"] == "h":
+        if caller and caller["function"] is None:
+            return None  # which line is right cannot be known
         return "h%s" % f["line"], caller and caller["function"] == "called_%s" % f["line"] and f["file"] == "<h>"
     m = re.fullmatch(r"([fg])_(\d+)", f["function"])
     if m and m.group(1) == "g":
