@@ -9,6 +9,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -616,11 +617,12 @@ static bool fits_stack(const struct search *f, int i, size_t at)
 /*
  * start_time and start_boottime both fit: if the machine was never suspended,
  * they differ only by the time between two readings of the clocks.
- * start_boottime is read last, so it is the larger one.
+ * start_boottime is read last, so it is the larger one. Times of the scheduler can be as
+ * near to the start of every sample: the two that are next to each other are those.
  */
 static int find_start(const struct search *f)
 {
-	int found = -1, i;
+	int found = -1, pair = -1, last = -1, i;
 
 	for (size_t at = 0; at + 8 <= sample(f, 0)->len; at += 8) {
 		for (i = 0; i < KERNSAMPLES && at + 8 <= sample(f, i)->len && fits_start(f, i, at); i++)
@@ -630,10 +632,13 @@ static int find_start(const struct search *f)
 		if (found >= 0 &&
 			llabs((int64_t)(word(f, 0, at) - word(f, 0, (size_t)found))) > THREADSTAT_TICK_NS)
 			return -1;
+		if (last >= 0 && (size_t)last + 8 == at && word(f, 0, at) >= word(f, 0, (size_t)last))
+			pair = pair < 0 ? (int)at : INT_MAX; /* not only one */
+		last = (int)at;
 		if (found < 0 || word(f, 0, at) >= word(f, 0, (size_t)found))
 			found = (int)at;
 	}
-	return found;
+	return pair < 0 ? found : pair == INT_MAX ? -1 : pair;
 }
 
 static bool fits_tls(const struct search *f, int i, size_t at)

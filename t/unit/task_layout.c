@@ -68,6 +68,8 @@ int main(void)
 		"the trial and BTF agree whether the raw tracepoint has the previous task's state");
 	tap_ok(&t, task_layout_btf_read(&shape, VMLINUX, fd, &e) == 0,
 		"the kernel's own BTF agrees on every member");
+	if (e.msg[0])
+		tap_diag("%s", e.msg);
 	close(fd);
 
 	fd = memfd_create("types", MFD_CLOEXEC);
