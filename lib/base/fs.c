@@ -57,8 +57,10 @@ static int open_inside(const struct root *r, const char *path, int flags)
 
 	if (fd == -ENOSYS)
 		return openat(r->fd, path, flags | O_NOFOLLOW);
-	errno = fd < 0 ? -fd : 0;
-	return fd < 0 ? -1 : fd;
+	if (fd >= 0)
+		return fd;
+	errno = -fd;
+	return -1;
 }
 
 static void note_read(const struct root *r, const char *path)

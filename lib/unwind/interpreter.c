@@ -396,7 +396,7 @@ static uint64_t operand_address(const struct registers *r, const struct unwindx8
 	return i->disp ? 0 : r->address[i->base];
 }
 
-/* Follow I, as far as addresses and loads go; whatever else it may change is not known any more. */
+/* Follow I, as far as addresses and loads go; another register that it names is not known any more. */
 static void follow(struct registers *r, const struct unwindx86_insn *i, uint64_t end)
 {
 	const uint64_t at = operand_address(r, i, end);
@@ -426,7 +426,7 @@ static void follow(struct registers *r, const struct unwindx86_insn *i, uint64_t
 	}
 }
 
-#define PYTHON_312_VERSION 92 /* co_version in PyCodeObject of 3.12, Include/cpython/code.h */
+#define PYTHON_312_VERSION 92 /* co_version of 3.12: code_version in record/python.c */
 
 struct function {
 	const uint8_t *code;
@@ -434,14 +434,16 @@ struct function {
 	uint64_t start;
 };
 
-/* The variable whose value F puts into new code objects; 0 = none, or not only one. */
+/* The variable whose value F puts into new code objects; 0 = none, not only one, or F is not wholly
+ * understood. */
 static uint64_t numbered_by(const struct function *f)
 {
 	struct registers r = { 0 };
 	struct unwindx86_insn i;
 	uint64_t ret = 0;
+	size_t at;
 
-	for (size_t at = 0; at < f->len && unwindx86_decode(f->code + at, f->len - at, &i); at += i.len) {
+	for (at = 0; at < f->len && unwindx86_decode(f->code + at, f->len - at, &i); at += i.len) {
 		const bool is_number = i.op == 0x89 && i.memory && !i.wide && !i.indexed &&
 				       i.disp == PYTHON_312_VERSION && r.value[i.reg];
 
@@ -451,7 +453,7 @@ static uint64_t numbered_by(const struct function *f)
 			ret = r.value[i.reg];
 		follow(&r, &i, f->start + at + i.len);
 	}
-	return ret;
+	return at == f->len ? ret : 0;
 }
 
 /* Does F change the variable at ADDRESS? */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Two worker threads that wait in functions of the same name, in texts of the same length and name, on different lines.
+// Two worker threads that wait in functions of the same name, in texts of the same length and name, on
+// different lines.
 'use strict';
 const { Worker } = require('worker_threads');
 const word = new Int32Array(new SharedArrayBuffer(4));
