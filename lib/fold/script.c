@@ -247,11 +247,56 @@ bool perfscript_srcline(const char *line, size_t len)
 	return true;
 }
 
+/* False if VALUE is not a number; an empty one is missing. */
+static bool wait_number(struct perfscript_str value, bool *has, uint64_t *ret)
+{
+	if (!value.len)
+		return true;
+	for (size_t i = 0; i < value.len; i++)
+		if (!is_digit(value.p[i]))
+			return false;
+	*has = parse_u64(value, ret);
+	return *has;
+}
+
+static bool wait_word(struct perfscript_str key, struct perfscript_str value, struct perfscript_wait *w)
+{
+	const bool one = value.len == 1 && value.p[0] == '1';
+	const struct {
+		const char *key;
+		bool *has;
+		uint64_t *number;
+		struct perfscript_str *text;
+		bool *flag;
+	} words[] = {
+		{ "count", &w->has_count, &w->count, NULL, NULL },
+		{ "total_ns", &w->has_total, &w->total_ns, NULL, NULL },
+		{ "max_ns", &w->has_max, &w->max_ns, NULL, NULL },
+		{ "runnable_ns", &w->has_runnable, &w->runnable_ns, NULL, NULL },
+		{ "state", NULL, NULL, &w->state, NULL },
+		{ "kind", NULL, NULL, &w->kind, NULL },
+		{ "open", NULL, NULL, NULL, &w->open },
+		{ "initial", NULL, NULL, NULL, &w->initial },
+		{ "preempted", NULL, NULL, NULL, &w->preempted },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (key.len != strlen(words[i].key) || memcmp(key.p, words[i].key, key.len) != 0)
+			continue;
+		if (words[i].number)
+			return wait_number(value, words[i].has, words[i].number);
+		if (words[i].text)
+			*words[i].text = value;
+		else
+			*words[i].flag = one;
+	}
+	return true;
+}
+
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret)
 {
-	static const char start[] = "# wait:", key[] = "count=";
-	const char *p = line + sizeof(start) - 1, *end = line + len, *word;
-	const size_t key_len = sizeof(key) - 1;
+	static const char start[] = "# wait:";
+	const char *p = line + sizeof(start) - 1, *end = line + len, *word, *equal;
 
 	*ret = (struct perfscript_wait){ 0 };
 	if (len < sizeof(start) - 1 || memcmp(line, start, sizeof(start) - 1) != 0)
@@ -261,15 +306,9 @@ bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret)
 			p++;
 		for (word = p; p < end && !perfscript_space(*p);)
 			p++;
-		if ((size_t)(p - word) <= key_len || memcmp(word, key, key_len) != 0)
-			continue;
-		for (const char *d = word + key_len; d < p; d++) {
-			if (!is_digit(*d))
-				return false;
-		}
-		if (!parse_u64(slice(word + key_len, p), &ret->count))
+		equal = memchr(word, '=', (size_t)(p - word));
+		if (equal && !wait_word(slice(word, equal), slice(equal + 1, p), ret))
 			return false;
-		ret->has_count = true;
 	}
 	return true;
 }

@@ -41,9 +41,15 @@ struct perfscript_frame {
 	struct perfscript_str dso; /* without its parentheses */
 };
 
+/* What symbolize's comment says of a record. A number is 0 if it is missing. */
 struct perfscript_wait {
-	bool has_count;
+	bool has_count, has_total, has_max;
+	bool has_runnable; /* missing: it is not known which part of the time it is */
 	uint64_t count; /* waits in the record */
+	uint64_t total_ns, max_ns; /* of all together; of the longest */
+	uint64_t runnable_ns; /* of total_ns: on a run queue, after the wake-up */
+	struct perfscript_str state, kind; /* words; empty if they are missing */
+	bool open, initial, preempted;
 };
 
 /* True when the line begins a record. A comment never does. */
@@ -58,7 +64,7 @@ bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret
  */
 bool perfscript_srcline(const char *line, size_t len);
 
-/* True for a "# wait:" comment; unknown words are skipped. False also when count= is not a number. */
+/* True for a "# wait:" comment; unknown words are skipped. False also when a number is none, or beyond 64 bits. */
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret);
 
 /* The length of the symbol without a final "+0x...". */

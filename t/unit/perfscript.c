@@ -75,6 +75,27 @@ static void wait_comment(const char *line, bool ok, bool has, uint64_t count)
 		"%s", line);
 }
 
+static void wait_words(void)
+{
+	const char *line = "# wait: count=3 total_ns=900 max_ns=800 runnable_ns=70 state=S kind=fsync open=1 "
+			   "initial=0 preempted=1 kernel=complete new=word";
+	struct perfscript_wait w;
+
+	tap_ok(&t, perfscript_wait(at_end(line), strlen(line), &w), "a comment with all words is one");
+	tap_ok(&t,
+		w.has_total && w.total_ns == 900 && w.has_max && w.max_ns == 800 && w.has_runnable &&
+			w.runnable_ns == 70,
+		"its times are read");
+	tap_eq_str(&t, show(w.state), "S", "its state is read");
+	tap_eq_str(&t, show(w.kind), "fsync", "its kind is read");
+	tap_ok(&t, w.open && !w.initial && w.preempted, "its flags are read");
+	line = "# wait: count=3 total_ns=900";
+	tap_ok(&t, perfscript_wait(at_end(line), strlen(line), &w) && !w.has_runnable && !w.kind.len,
+		"words that are missing are not known");
+	line = "# wait: runnable_ns=18446744073709551616";
+	tap_ok(&t, !perfscript_wait(at_end(line), strlen(line), &w), "a time beyond 64 bits is refused");
+}
+
 static void headers(void)
 {
 	header("", "none");
@@ -156,6 +177,7 @@ int main(void)
 
 	map_page();
 	headers();
+	wait_words();
 	frames();
 	offsets();
 	source_lines();
