@@ -64,7 +64,7 @@ bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret
  */
 bool perfscript_srcline(const char *line, size_t len);
 
-/* True for a "# wait:" comment; unknown words are skipped. False also when a number is none, or beyond 64 bits. */
+/* True for a "# wait:" comment; unknown words are skipped. False also when a number is none, or too large. */
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret);
 
 /* The length of the symbol without a final "+0x...". */
