@@ -74,9 +74,26 @@ struct mm_struct___bits {
 	struct bits_of_mm flags;
 };
 
+/* A run queue. */
+struct rq {
+	__u64 clock;
+};
+
+/* Those of one group of tasks; `rq` with CONFIG_FAIR_GROUP_SCHED. */
+struct cfs_rq {
+	struct rq *rq;
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
 	__u64 prev_sum_exec_runtime;
+	struct cfs_rq *cfs_rq; /* of the CPU that it was on last, whatever its class; also with that option */
+};
+
+/* With CONFIG_SCHED_INFO. Both count by the clock of a run queue. */
+struct sched_info {
+	__u64 run_delay; /* for how long it has been on a run queue without running, in all */
+	__u64 last_queued; /* since when it is on one now; 0 = it is not, or runs */
 };
 
 struct kernfs_node {
@@ -126,6 +143,7 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int on_cpu;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	struct mm_struct *mm;
 	unsigned int pid;
 	unsigned int tgid;

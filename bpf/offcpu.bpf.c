@@ -131,8 +131,11 @@ static __always_inline bool key_init(
 	return true;
 }
 
-/* Add up the wait of the scratch key, which began at START and has ended. */
-__noinline int account(__u64 start, __u64 now)
+/*
+ * Add up the wait of the scratch key, which began at START and has ended. The thread
+ * was on a run queue for RUNNABLE ns of it, or OFFCPU_UNKNOWN_NS.
+ */
+__noinline int account(__u64 start, __u64 now, __u64 runnable)
 {
 	struct scratch *s = my_scratch();
 	struct offcpu_counters *c;
@@ -172,11 +175,18 @@ __noinline int account(__u64 start, __u64 now)
 		c->max_ns += delta;
 		return 0;
 	}
+	/* counted by another clock; of a wait that began before the recording, since before */
+	if (runnable != OFFCPU_UNKNOWN_NS && (runnable > delta || key->flags & OFFCPU_F_PREEMPTED))
+		runnable = delta;
 	map = bpf_map_lookup_elem(&agg, &zero);
 	v = map ? bpf_map_lookup_elem(map, key) : NULL;
 	if (v) {
 		v->total_ns += delta;
 		v->count++;
+		if (runnable != OFFCPU_UNKNOWN_NS) {
+			v->runnable_ns += runnable;
+			v->split++;
+		}
 		if (delta > v->max_ns)
 			v->max_ns = delta;
 		v->last_ns = start;
@@ -184,6 +194,11 @@ __noinline int account(__u64 start, __u64 now)
 		struct offcpu_value first = {
 			.total_ns = delta, .count = 1, .max_ns = delta, .first_ns = start, .last_ns = start
 		};
+
+		if (runnable != OFFCPU_UNKNOWN_NS) {
+			first.runnable_ns = runnable;
+			first.split = 1;
+		}
 
 		if (!map || bpf_map_update_elem(map, key, &first, BPF_NOEXIST)) {
 			c->agg_full++;
@@ -197,8 +212,9 @@ __noinline int account(__u64 start, __u64 now)
 	return 0;
 }
 
-/* The wait of W that `start` describes ended at END or earlier. */
-static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end)
+/* The wait of W that `start` describes ended at END or earlier; RUNNABLE as in account(). */
+static __always_inline void finish(
+	struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end, __u64 runnable)
 {
 	s->key = start == OFFCPU_INITIAL ? w->initial : w->key;
 	if (w->pending && w->late_start == start) {
@@ -209,7 +225,13 @@ static __always_inline void finish(struct scratch *s, struct offcpu_wait *w, __u
 		start = record_start_ns;
 		s->key.flags |= OFFCPU_F_INITIAL;
 	}
-	account(start, end);
+	account(start, end, runnable);
+}
+
+/* For how long TASK has been on a run queue since the beginning of the wait of W that `start` describes. */
+static __always_inline __u64 runnable_of(struct task_struct *task, const struct offcpu_wait *w, __u64 start)
+{
+	return runnable_ns(task, start == OFFCPU_INITIAL ? w->initial_run_delay : w->run_delay);
 }
 
 /*
@@ -232,7 +254,7 @@ static __always_inline void finish_late(
 	}
 	end = now - (task_get(task, se.sum_exec_runtime) - task_get(task, se.prev_sum_exec_runtime));
 	s->count.end_estimated++;
-	finish(s, w, start, start > OFFCPU_INITIAL && end < start ? start : end);
+	finish(s, w, start, start > OFFCPU_INITIAL && end < start ? start : end, runnable_of(task, w, start));
 }
 
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state, __u64 now)
@@ -280,6 +302,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		}
 		key->user = user_stack(ctx, task, s, w, key, now);
 	}
+	w->run_delay = run_delay(task);
 	w->start = now;
 }
 
@@ -356,10 +379,10 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	key->flags |= OFFCPU_F_INITIAL;
 	key->user = no_stack(REASON_NOT_SEEN);
 	key->kernel = kernel_stack_of(task, s, w, &key->kernel);
-	account(record_start_ns, now);
+	account(record_start_ns, now, OFFCPU_UNKNOWN_NS);
 }
 
-static __always_inline void enter_wait(struct offcpu_wait *w, bool armed, __u64 now)
+static __always_inline void enter_wait(struct task_struct *task, struct offcpu_wait *w, bool armed, __u64 now)
 {
 	struct scratch *s;
 	__u64 start = start_replace(w, OFFCPU_ON_CPU);
@@ -372,7 +395,7 @@ static __always_inline void enter_wait(struct offcpu_wait *w, bool armed, __u64 
 	if (start == OFFCPU_ON_CPU)
 		s->count.begin_unseen += wait_is_known(w);
 	else
-		finish(s, w, start, now);
+		finish(s, w, start, now, runnable_of(task, w, start));
 }
 
 /*
@@ -393,7 +416,7 @@ static __always_inline void outside(struct task_struct *task, bool leaves, __u64
 		finish_late(task, s, w, now);
 	start = start_replace(w, OFFCPU_UNKNOWN);
 	if (!leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN && hot.phase == OFFCPU_RECORDING)
-		finish(s, w, start, now);
+		finish(s, w, start, now, runnable_of(task, w, start));
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now)
@@ -413,7 +436,7 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 	}
 	if (owner_only && !armed && w->start == OFFCPU_UNKNOWN && (s = my_scratch()))
 		count_not_owned(task, s); /* it did not belong to the caller when it left */
-	enter_wait(w, armed, now);
+	enter_wait(task, w, armed, now);
 }
 
 /* Arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state */

@@ -76,6 +76,8 @@ struct offcpu_key {
 struct offcpu_value {
 	__u64 total_ns, count, max_ns;
 	__u64 first_ns, last_ns; /* when the first and last of these waits began */
+	__u64 runnable_ns; /* of total_ns: on a run queue. Of `split` waits; not known of the others */
+	__u64 split;
 };
 
 /* A thread's task storage. */
@@ -92,6 +94,8 @@ struct offcpu_wait {
 	 */
 	__u64 late_start;
 	struct offcpu_stack_id late;
+	/* the thread's sched_info.run_delay when the wait of `key` began, and that of `initial` was found */
+	__u64 run_delay, initial_run_delay;
 	struct offcpu_key key;
 	struct offcpu_key initial;
 };
@@ -186,8 +190,11 @@ struct offcpu_ev_open {
 	__u32 type;
 	__u32 pad;
 	__u64 start; /* CLOCK_MONOTONIC, or the recording's start for initial waits */
+	__u64 runnable_ns; /* OFFCPU_UNKNOWN_NS = not known */
 	struct offcpu_key key;
 };
+
+#define OFFCPU_UNKNOWN_NS (~0ULL)
 
 /*
  * Per CPU. seen = recorded + all filtered waits + all lost waits that have a
@@ -226,13 +233,13 @@ struct offcpu_fields {
 };
 
 _Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
-_Static_assert(sizeof(struct offcpu_value) == 40, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 184, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
+_Static_assert(sizeof(struct offcpu_wait) == 200, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_snapshot) == 96 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
 	"offcpu_ev_snapshot");
-_Static_assert(sizeof(struct offcpu_ev_open) == 80, "offcpu_ev_open");
+_Static_assert(sizeof(struct offcpu_ev_open) == 88, "offcpu_ev_open");
 _Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
 _Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");
 

@@ -34,7 +34,7 @@ static __always_inline void classic_enter(__u32 id, __u64 now)
 	struct offcpu_wait *w = armed ? wait_make_id(id) : wait_of_id(id);
 
 	if (w)
-		enter_wait(w, armed, now);
+		enter_wait(NULL, w, armed, now);
 }
 
 SEC("tp/sched/sched_switch")

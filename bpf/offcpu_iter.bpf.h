@@ -17,6 +17,7 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 		return false;
 	if (!key_init(key, task, state == TASK_RUNNING, state))
 		return false;
+	w->initial_run_delay = run_delay(task);
 	if (key->flags & OFFCPU_F_DROP)
 		return true;
 	announce(task, w, s, key);
@@ -166,6 +167,7 @@ int open_waits(struct bpf_iter__task *ctx)
 	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
 	if (w->pending && w->late_start == ev.start)
 		ev.key.user = w->late;
+	ev.runnable_ns = runnable_of(task, w, ev.start);
 	if (ev.start < record_start_ns) {
 		ev.start = record_start_ns;
 		ev.key.flags |= OFFCPU_F_INITIAL;

@@ -69,6 +69,30 @@ static __always_inline __u32 state_now(struct task_struct *task)
 	return ((struct task_struct___state *)task)->state;
 }
 
+static __always_inline __u64 run_delay(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info) ? task->sched_info.run_delay : 0;
+}
+
+/*
+ * For how long TASK, which is about to run on this CPU or whose wait is cut here, has been on a
+ * run queue since its run_delay was BEFORE. The scheduler adds to that when the thread runs or
+ * moves to another queue, after this tracepoint: the time on the present queue is added here, by
+ * the same clock.
+ */
+static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before)
+{
+	__u64 queued, clock, ns;
+
+	if (!bpf_core_field_exists(task->sched_info) || !bpf_core_field_exists(task->se.cfs_rq) ||
+		!bpf_core_field_exists(task->se.cfs_rq->rq))
+		return OFFCPU_UNKNOWN_NS;
+	ns = task->sched_info.run_delay - before;
+	queued = task->sched_info.last_queued;
+	clock = task->se.cfs_rq->rq->clock;
+	return queued && clock > queued ? ns + clock - queued : ns;
+}
+
 #else
 
 /* Set by user space. In separate sections: the others match those of offcpu.bpf.c. */
@@ -156,6 +180,17 @@ static __always_inline __u32 image_execs_now(struct task_struct *task, const str
 static __always_inline __u32 image_execs_new(struct task_struct *child)
 {
 	return 0;
+}
+
+/* Not known: the recorder does not know where these are in a task and a run queue. */
+static __always_inline __u64 run_delay(struct task_struct *task)
+{
+	return 0;
+}
+
+static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before)
+{
+	return OFFCPU_UNKNOWN_NS;
 }
 
 #define TICK_NS 10000000ULL /* USER_HZ: user space must compute the same as from /proc/PID/stat */

@@ -433,6 +433,8 @@ void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap
 	buf_uleb(b, s->max_ns);
 	buf_sleb(b, (int64_t)(s->first_ns - state->first_ns));
 	buf_sleb(b, (int64_t)(s->last_ns - s->first_ns));
+	if (s->is_split)
+		buf_uleb(b, s->runnable_ns);
 	state->first_ns = s->first_ns;
 }
 
@@ -449,6 +451,8 @@ bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record
 	s->max_ns = get_uleb(r);
 	s->first_ns = state->first_ns + (uint64_t)rd_sleb(r);
 	s->last_ns = s->first_ns + (uint64_t)rd_sleb(r);
+	s->is_split = rd_left(r);
+	s->runnable_ns = s->is_split ? get_uleb(r) : 0;
 	state->first_ns = s->first_ns;
 	return !r->bad;
 }
@@ -491,7 +495,8 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 }
 
 #define CAPTURE_BLOCK_MINOR                                                                                  \
-	3 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames */
+	4 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
+	     1.4: samples' runnable_ns */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 

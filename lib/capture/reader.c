@@ -502,6 +502,8 @@ static const char *take_sample(struct cap_store *s, struct rd *r, struct cap_rec
 		return "a sample of a process that is not there";
 	if (!is_stack(s, k->kstack, CAPTURE_STACK_KERNEL) || !is_stack(s, k->ustack, CAPTURE_STACK_USER))
 		return "a sample with a stack that is not there";
+	if (k->runnable_ns > k->total_ns)
+		return "a sample that was runnable for longer than it took";
 	return NULL;
 }
 
@@ -619,6 +621,8 @@ static void merge_sample(struct cap_store *s, const struct cap_sample *k)
 	into->max_ns = MAX(into->max_ns, k->max_ns);
 	into->first_ns = MIN(into->first_ns, k->first_ns);
 	into->last_ns = MAX(into->last_ns, k->last_ns);
+	into->is_split = into->is_split && k->is_split;
+	into->runnable_ns = into->is_split ? add_saturating(into->runnable_ns, k->runnable_ns) : 0;
 }
 
 /*

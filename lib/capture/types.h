@@ -284,6 +284,8 @@ struct cap_sample {
 	uint32_t flags; /* enum cap_sample_flags */
 	uint64_t total_ns, count, max_ns;
 	uint64_t first_ns, last_ns; /* when the first and the last of these waits began */
+	bool is_split; /* runnable_ns is known */
+	uint64_t runnable_ns; /* of total_ns: on a run queue, after the wake-up or since it lost the CPU */
 };
 
 /*

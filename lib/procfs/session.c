@@ -81,6 +81,8 @@ static void procrows_add(struct procrows *r, const struct offcpu_key *key, const
 	v->max_ns = MAX(v->max_ns, value->max_ns);
 	v->first_ns = MIN(v->first_ns, value->first_ns);
 	v->last_ns = MAX(v->last_ns, value->last_ns);
+	v->runnable_ns += value->runnable_ns;
+	v->split += value->split;
 }
 
 /* Is something mapped where the frames are? Checked once for each stack of a process. */
@@ -125,7 +127,9 @@ static void write_row(struct procrows *r, const struct procrows_row *row, struct
 		.count = v->count,
 		.max_ns = v->max_ns,
 		.first_ns = v->first_ns,
-		.last_ns = v->last_ns };
+		.last_ns = v->last_ns,
+		.is_split = v->split == v->count,
+		.runnable_ns = v->runnable_ns };
 
 	s.proc = process_table_emit(r->procs, k, v->first_ns, w);
 	s.flags |= process_table_epoch(r->procs, k, v->first_ns, v->last_ns) * CAPTURE_SAMPLE_EPOCH;
@@ -532,7 +536,7 @@ static void take_done(void *ctx, const struct estimator_done *d)
 {
 	const struct whose *w = ctx;
 	struct offcpu_key key = { .state = STATE_UNKNOWN };
-	const struct offcpu_value v = { d->total_ns, d->count, d->max_ns, d->first_ns, d->last_ns };
+	const struct offcpu_value v = { d->total_ns, d->count, d->max_ns, d->first_ns, d->last_ns, 0, 0 };
 
 	key.flags = (d->open ? CAPTURE_SAMPLE_OPEN : 0) | (d->initial ? CAPTURE_SAMPLE_INITIAL : 0);
 	if (d->place) {
@@ -552,7 +556,7 @@ static void take_delayed(void *ctx, uint64_t n, uint64_t ns, uint64_t until_ns)
 	const struct whose *w = ctx;
 	struct offcpu_key key = { .flags = CAPTURE_SAMPLE_PREEMPTED };
 	uint64_t from_ns = until_ns - MIN(ns, until_ns);
-	const struct offcpu_value v = { ns, n, ns / n, from_ns, from_ns };
+	const struct offcpu_value v = { ns, n, ns / n, from_ns, from_ns, 0, 0 };
 
 	kernel_stacks_named(w->r->places, "waiting for a CPU", &key.kernel);
 	kernel_stacks_between(w->r->places, &key.user);

@@ -1356,6 +1356,10 @@ static void take_open(void *ctx, const void *record)
 			.total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start
 		};
 
+		if (ev.runnable_ns != OFFCPU_UNKNOWN_NS) {
+			v.runnable_ns = ev.key.flags & OFFCPU_F_PREEMPTED ? ns : MIN(ev.runnable_ns, ns);
+			v.split = 1;
+		}
 		c->recorded++, c->recorded_ns += ns;
 		ev.key.flags |= OFFCPU_F_OPEN;
 		if (oc->sink->sample)

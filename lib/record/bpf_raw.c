@@ -577,6 +577,7 @@ static bool is_open(const struct offcpu_wait *w, uint64_t record_start_ns, struc
 		return false;
 	*ev = (struct offcpu_ev_open){ .type = OFFCPU_EV_OPEN,
 		.start = w->start,
+		.runnable_ns = OFFCPU_UNKNOWN_NS,
 		.key = w->start == OFFCPU_INITIAL ? w->initial : w->key };
 	if (ev->start < record_start_ns) {
 		ev->start = record_start_ns;

@@ -904,7 +904,9 @@ static bool write_row(struct recorder *r, struct row *row)
 		.count = v->count,
 		.max_ns = v->max_ns,
 		.first_ns = v->first_ns,
-		.last_ns = v->last_ns };
+		.last_ns = v->last_ns,
+		.is_split = v->split == v->count,
+		.runnable_ns = v->runnable_ns };
 
 	if (r->snaps && !late_stacks_answer(r->snaps, &k->user))
 		return false;

@@ -241,6 +241,8 @@ static void put_comment(struct buf *b, const struct perf_text_wait *w)
 	put_key(b, "# wait: count=", s->count);
 	put_key(b, " total_ns=", s->total_ns);
 	put_key(b, " max_ns=", s->max_ns);
+	if (s->is_split)
+		put_key(b, " runnable_ns=", s->runnable_ns);
 	buftext_str(b, " state=");
 	buftext_str(b, capture_state_letter(s->state, letters));
 	buftext_str(b, s->flags & CAPTURE_SAMPLE_OPEN ? " open=1" : " open=0");
@@ -644,6 +646,10 @@ static void perf_text_json_wait(struct json *j, const struct perf_text_wait *w)
 	json_u64(j, "count", s->count);
 	json_u64(j, "total_ns", s->total_ns);
 	json_u64(j, "max_ns", s->max_ns);
+	if (s->is_split)
+		json_u64(j, "runnable_ns", s->runnable_ns);
+	else
+		json_null(j, "runnable_ns");
 	json_u64(j, "first_ns", s->first_ns);
 	json_u64(j, "last_ns", s->last_ns);
 	json_str(j, "state", capture_state_letter(s->state, letters));

@@ -134,7 +134,8 @@ static const char *find_lie(const struct cap_reader *c, const struct cap_reader 
 		if (i >= truth->n_samples || s->proc != w->proc || s->tid != w->tid ||
 			s->kstack != w->kstack || s->ustack != w->ustack || s->state != w->state ||
 			s->flags != w->flags || s->total_ns > w->total_ns || s->count > w->count ||
-			s->max_ns > w->max_ns || s->first_ns < w->first_ns || s->last_ns > w->last_ns)
+			s->max_ns > w->max_ns || s->first_ns < w->first_ns || s->last_ns > w->last_ns ||
+			s->runnable_ns > s->total_ns)
 			return "sample";
 	}
 	for (size_t i = 0; i < c->n_names; i++)
@@ -211,6 +212,10 @@ static void test_merging(struct tap *t, const struct cap_reader *c)
 		"merged samples: times and counts are summed, the maximum is kept");
 	tap_ok(t, s[0].first_ns == MONO + 5 && s[0].last_ns == MONO + 20,
 		"merged samples: the first and the last time cover all of them");
+	tap_ok(t, s[0].is_split && s[0].runnable_ns == 800, "merged samples: runnable time is summed");
+	tap_ok(t, !s[1].is_split, "merged samples: if it is not known of one, it is not known of the sum");
+	tap_ok(t, s[2].is_split && !s[2].runnable_ns && !s[3].is_split,
+		"no runnable time is not the same as one that is not known");
 	tap_ok(t, s[1].total_ns == UINT64_MAX && s[1].count == UINT64_MAX, "sums of merged samples saturate");
 	tap_ok(t, s[3].flags == CAPTURE_SAMPLE_INITIAL && s[3].count == 1,
 		"samples with different flags are not merged");
@@ -497,6 +502,10 @@ static void test_references(struct tap *t, const struct edge *edge)
 	s.kstack = 0, s.ustack = CAPTURE_NONE;
 	REFUSED("a sample without a user stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
 		cap_record_put_sample(&f_, &s, &state));
+	s.ustack = 1, s.total_ns = 5, s.is_split = true, s.runnable_ns = 6;
+	REFUSED("a sample that was runnable for longer than it took", CAPTURE_RECORD_SAMPLE,
+		"runnable for longer", cap_record_put_sample(&f_, &s, &state));
+	s.is_split = false;
 	s.ustack = 0;
 	REFUSED("a sample with a kernel stack as its user stack", CAPTURE_RECORD_SAMPLE,
 		"stack that is not there", cap_record_put_sample(&f_, &s, &state));
@@ -876,7 +885,7 @@ static void test_header(struct tap *t, const struct whole *w)
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
 		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
-			strstr(e.msg, "format 2.3") && strstr(e.hint, "newer"),
+			strstr(e.msg, "format 2.4") && strstr(e.hint, "newer"),
 		"refused: a newer major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);

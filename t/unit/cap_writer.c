@@ -383,8 +383,8 @@ static const uint8_t golden[] = {
 	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
 	4, 3, 2, 1,					/* byte order mark */
 	24, 0, 0, 0,					/* length of this header */
-	1, 0, 3, 0,					/* version 1.3 */
-	0xa0, 0xe8, 0x59, 0x80,				/* checksum of the 20 bytes before */
+	1, 0, 4, 0,					/* version 1.4 */
+	0xe5, 0x21, 0x34, 0xfa,				/* checksum of the 20 bytes before */
 
 	'S', 'b', 'l', 'k',				/* sync */
 	2, 0, 0, 0,					/* type: options; flags */

@@ -144,13 +144,14 @@ static const struct cap_stack sample_stacks[] = {
 /* In two flushes: [0, FIRST_FLUSH) and the rest. */
 #define FIRST_FLUSH 3
 static const struct cap_sample sample_samples[] = {
-	{ 0, 4242, 0, 1, 1, 0, 1000, 2, 700, MONO + 10, MONO + 20 },
-	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0 },
-	{ 1, 2, 0, 4, 0x402, 0, 5, 1, 5, 0, UINT64_MAX },
-	{ 0, 4242, 0, 1, 1, 0, 500, 1, 500, MONO + 5, MONO + 15 },
-	{ 0, 4242, 0, 1, 1, CAPTURE_SAMPLE_INITIAL, 50, 1, 50, MONO, MONO },
-	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, 1, 1, 1, MONO, MONO },
-	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX, 7, 1, 7, MONO + 3, MONO + 3 },
+	{ 0, 4242, 0, 1, 1, 0, 1000, 2, 700, MONO + 10, MONO + 20, true, 300 },
+	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, true,
+		UINT64_MAX },
+	{ 1, 2, 0, 4, 0x402, 0, 5, 1, 5, 0, UINT64_MAX, true, 0 },
+	{ 0, 4242, 0, 1, 1, 0, 500, 1, 500, MONO + 5, MONO + 15, true, 500 },
+	{ 0, 4242, 0, 1, 1, CAPTURE_SAMPLE_INITIAL, 50, 1, 50, MONO, MONO, false, 0 },
+	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, 1, 1, 1, MONO, MONO, false, 0 },
+	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX, 7, 1, 7, MONO + 3, MONO + 3, false, 0 },
 };
 
 /* The same key twice, later; one that is reported by its time, one by its kind. */

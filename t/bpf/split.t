@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Each wait is split at its wake-up: blocked, then on a run queue.
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+# the scheduler counts it with CONFIG_SCHED_INFO
+[ "$(cut -d ' ' -f 2 /proc/self/schedstat 2>/dev/null || echo 0)" -gt 0 ] ||
+	skip_all "this kernel does not count run-queue delay"
+
+# Two loops and a thread of less weight that sleeps for 3 ms, on one CPU. It prints what the
+# scheduler counted for it: time on run queues, and how often it slept.
+cat >"$TMP/crowded.py" <<'EOF'
+import os, signal, threading, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+parent = os.getpid()
+loops = []
+for _ in range(2):
+    pid = os.fork()
+    if not pid:
+        while os.getppid() == parent:
+            pass
+        os._exit(0)
+    loops.append(pid)
+
+def queued():
+    with open("/proc/thread-self/schedstat") as f:
+        return int(f.read().split()[1])
+
+def sleeps():
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+    before, end, n = queued(), time.monotonic() + 2, 0
+    while time.monotonic() < end:
+        time.sleep(.003)
+        n += 1
+    print(threading.get_native_id(), queued() - before, n, flush=True)
+
+thread = threading.Thread(target=sleeps)
+thread.start()
+thread.join()
+for pid in loops:
+    os.kill(pid, signal.SIGKILL)
+EOF
+rec "$TMP/s.cap" --preempted -- python3 "$TMP/crowded.py" >"$TMP/said"
+is "$rc" 0 "a program that shares its CPU is recorded"
+read -r tid queued slept <"$out"
+sleeps='$w->{tid} == '$tid' && kernel() =~ /nanosleep/'
+like "$(waits "$TMP/s.cap" '$n += $w->{count} if '"$sleeps")" "^($slept|$((slept + 1)))\$" "each sleep is recorded"
+within "$(waits "$TMP/s.cap" '$n += $w->{runnable_ns} if $w->{tid} == '"$tid")" \
+	"$queued" 1 "the time on run queues is what the scheduler counted (schedstat), to 1 %"
+all=$(waits "$TMP/s.cap" '$n += $w->{total_ns} if '"$sleeps")
+between "$((queued * 100 / all))" 3 90 "some of what looks like sleep is waiting for the CPU (in %)"
+blocked=$(waits "$TMP/s.cap" 'if ('"$sleeps"') { $n += $w->{total_ns} - $w->{runnable_ns} }')
+between "$((blocked / slept))" 3000000 3400000 "without it, a sleep takes the 3 ms that were asked for"
+is "$(waits "$TMP/s.cap" '$n++ if !defined $w->{runnable_ns}')" 0 "every wait is split"
+is "$(waits "$TMP/s.cap" '$n++ if ($w->{runnable_ns} // 0) > $w->{total_ns}')" 0 "no wait was runnable for longer than it took"
+is "$(waits "$TMP/s.cap" '$n++ if $w->{preempted} && $w->{runnable_ns} != $w->{total_ns}')" 0 \
+	"a thread that lost the CPU was runnable throughout"
+run "$BIN/symbolize" -q "$TMP/s.cap"
+like "$(grep -c '^# wait:.* max_ns=[0-9]* runnable_ns=[0-9]* state=' "$out")" '^[1-9]' "the text has it too"
+is "$(grep '^# wait:' "$out" | grep -vc runnable_ns=)" 0 "the text has it for all waits"
+
+# Waits that began before the recording, and those that are open at its end.
+mkfifo "$TMP/in"
+"$OBJ/t/work/idle" 5 <"$TMP/in" >"$TMP/pid" &
+exec 7>"$TMP/in"
+until_true test -s "$TMP/pid"
+pid=$(cat "$TMP/pid")
+at_exit_kill "$pid"
+rec "$TMP/idle.cap" -d 1 -p "$pid"
+is "$rc" 0 "an idle server is recorded"
+is "$(waits "$TMP/idle.cap" '$n++ if !$w->{open} || $w->{runnable_ns}')" 0 "idle threads are not runnable"
+
+if can_record raw; then
+	rec "$TMP/raw.cap" --mode raw -d 1 -p "$pid"
+	is "$(waits "$TMP/raw.cap" '$n++ if exists $w->{runnable_ns} && !defined $w->{runnable_ns}')" \
+		"$(waits "$TMP/raw.cap" '$n++')" "in mode raw it is not known"
+	run "$BIN/symbolize" -q "$TMP/raw.cap"
+	is "$(grep -c runnable_ns= "$out")" 0 "and the text does not have it"
+else
+	skip "in mode raw it is not known" "no mode raw here"
+	skip "and the text does not have it" "no mode raw here"
+fi
+tap_done
