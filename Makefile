@@ -97,7 +97,7 @@ TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 UNITS := $(patsubst t/%.c,%,$(filter-out %.bpf.c,$(wildcard t/unit/*.c t/bench/*.c)))
 WORKS := $(patsubst t/%.c,%,$(wildcard t/work/*.c))
 # Made of the system's own headers: see the rule.
-GENERATED := $(OBJ)/gen/syscalls.h
+GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 # These need neither libbpf nor a running kernel, and so none of these folders.
@@ -169,6 +169,12 @@ $(OBJ)/gen/syscalls.h: $(OBJ)/.flags
 	$(Q)printf '#include <asm/unistd.h>\n' | $(CC) -E -dM - | \
 		sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/[\2] = "\1",/p' | LC_ALL=C sort >$@.tmp && \
 		test -s $@.tmp && mv $@.tmp $@
+
+# The table of kinds as a string: it is part of the program.
+$(OBJ)/gen/kinds.h: lib/symbols/kinds.table $(OBJ)/.flags
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@.tmp && mv $@.tmp $@
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.

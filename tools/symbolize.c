@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "capture/counters.h"
 #include "capture/reader.h"
+#include "symbols/kinds.h"
 #include "symbols/missing.h"
 #include "symbols/print.h"
 
@@ -19,13 +20,13 @@ enum format { FORMAT_TEXT, FORMAT_JSON };
 static const char *const formats[] = { "text", "json", NULL };
 
 struct opts {
-	const char *path, *symfs, *vmlinux;
+	const char *path, *symfs, *vmlinux, *kinds;
 	struct cli_list pids, tids; /* uint32_t */
 	struct cli_list comms, debug_dirs; /* const char * */
 	uint32_t jobs;
 	uint64_t memory_bytes;
 	enum format format;
-	bool lines, no_inline, no_demangle, no_cache, stats, quiet, verbose;
+	bool lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
 };
 
 static const struct cli_option options[] = {
@@ -38,6 +39,8 @@ static const struct cli_option options[] = {
 		CLI_WORD(struct opts, format, formats) },
 	{ 0, "lines", NULL, "source lines, where debug information has them (JSON: always)",
 		CLI_FLAG(struct opts, lines) },
+	{ 0, "scheduler", NULL, "frames of the kernel's scheduler itself (JSON: always)",
+		CLI_FLAG(struct opts, scheduler) },
 	{ 0, "no-inline", NULL, "omit inlined functions", CLI_FLAG(struct opts, no_inline) },
 	{ 0, "no-demangle", NULL, "C++, Rust and D names as the symbol table has them",
 		CLI_FLAG(struct opts, no_demangle) },
@@ -52,6 +55,9 @@ static const struct cli_option options[] = {
 		CLI_SIZE(struct opts, memory_bytes), .min = UINT64_C(64) << 20, .max = UINT64_C(1) << 50 },
 	{ 0, "no-cache", NULL, "read all debug information again, and keep nothing of it",
 		CLI_FLAG(struct opts, no_cache) },
+	{ 0, "kinds", "FILE", "rules for kinds of waits, which come before the usual ones",
+		CLI_FILE(struct opts, kinds) },
+	{ 0, "print-kinds", NULL, "print the usual rules", CLI_FLAG(struct opts, print_kinds) },
 	{ 0, "stats", NULL, "say where names came from and what took how long",
 		CLI_FLAG(struct opts, stats) },
 	{ 'q', "quiet", NULL, "no warnings", CLI_FLAG(struct opts, quiet) },
@@ -63,7 +69,7 @@ static int check(const struct cli *c, void *opts)
 {
 	struct opts *o = opts;
 
-	if (!o->path && isatty(STDIN_FILENO))
+	if (!o->path && !o->print_kinds && isatty(STDIN_FILENO))
 		return cli_usage(c, "no FILE given, and standard input is a terminal");
 	o->path = o->path ? o->path : "-";
 	return CLI_OK;
@@ -78,6 +84,7 @@ static const struct cli cli = {
 
 struct job {
 	const struct opts *o;
+	struct kinds *kinds;
 	struct cap_reader *c;
 	struct resolve *r;
 	struct wait_printer list;
@@ -86,6 +93,7 @@ struct job {
 static void job_free(struct job *j)
 {
 	free(j->list.records);
+	kinds_free(j->kinds);
 	stackids_free(j->list.stacks);
 	resolve_close(j->r);
 	cap_reader_free(j->c);
@@ -163,7 +171,9 @@ static int resolve_all(struct job *j, struct err *e)
 		rc = stackids_kernel(j->list.stacks, r->sample, &r->kernel);
 		rc = rc ? rc : stackids_user(j->list.stacks, r->sample, &r->user);
 	}
-	return rc ? err_nomem(e, "frames") : resolve_run(j->r, e);
+	rc = rc ? err_nomem(e, "frames") : resolve_run(j->r, e);
+	return rc ? rc
+		  : kinds_find(j->kinds, j->c, j->r, j->list.stacks, j->list.records, j->list.n_records, e);
 }
 
 static int print_all(struct job *j, struct err *e)
@@ -177,6 +187,7 @@ static int print_all(struct job *j, struct err *e)
 	j->list.r = j->r;
 	j->list.json = j->o->format == FORMAT_JSON;
 	j->list.lines = j->o->lines;
+	j->list.scheduler = j->o->scheduler;
 	rc = wait_printer_print(&j->list, &out, e);
 	rc = rc ? rc : out_flush(&out, e);
 	out_free(&out);
@@ -385,8 +396,14 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .progress = tty ? show_progress : NULL,
 						 .progress_ctx = &p } };
 	CLEANUP(job_free) struct job j = { .o = o };
-	int rc = cap_reader_load(o->path, &j.c, e);
+	int rc = kinds_load(o->kinds, &j.kinds, e);
 
+	if (rc == 0 && o->print_kinds) {
+		fputs(kinds_text(), stdout);
+		*status = CLI_OK;
+		return 0;
+	}
+	rc = rc ? rc : cap_reader_load(o->path, &j.c, e);
 	rc = rc ? rc : resolve_open(j.c, &ro, &j.r, e);
 	rc = rc ? rc : select_samples(&j, e);
 	rc = rc ? rc : resolve_all(&j, e);

@@ -43,6 +43,8 @@ struct cap_host {
 	uint32_t page_size;
 };
 
+#define CAPTURE_OPTION_SCHEDULER "scheduler-text" /* "START-END" in hexadecimal, END exclusive */
+
 /* A setting of the recorder, or something it found: "pid"="4242", "unwind"="fp". */
 struct cap_option {
 	const char *name, *value;

@@ -25,6 +25,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <string.h>
@@ -849,12 +850,18 @@ static void read_symbols(struct recorder *r)
 static void take_symbols(struct recorder *r)
 {
 	struct kallsyms *ks;
+	uint64_t start, end;
 	struct err why;
+	char text[64];
 
 	if (!r->loading.running)
 		return;
 	if (kallsyms_loader_take(&r->loading, &ks, &why) == 0) {
 		stack_table_symbols(r->p.stacks, ks);
+		if (!r->ks && stack_table_scheduler(r->p.stacks, &start, &end)) {
+			snprintf(text, sizeof(text), "%" PRIx64 "-%" PRIx64, start, end);
+			cap_writer_option(r->p.out, &(struct cap_option){ CAPTURE_OPTION_SCHEDULER, text });
+		}
 		kallsyms_free(r->ks);
 		r->ks = ks;
 	} else if (!r->ks && !r->symbols_refused) {

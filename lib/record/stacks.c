@@ -296,6 +296,19 @@ static uint64_t shown(const struct stack_table *t, const struct kallsyms_sym *sy
 	return t->mask ? kernel_mask_address(t->mask, sym, t->stext, addr) : addr;
 }
 
+bool stack_table_scheduler(const struct stack_table *t, uint64_t *start, uint64_t *end)
+{
+	struct kallsyms_sym first, last;
+
+	if (!t->sched_start || t->sched_end <= t->sched_start ||
+		!kallsyms_find(t->ks, t->sched_start, &first) ||
+		!kallsyms_find(t->ks, t->sched_end - 1, &last))
+		return false;
+	*start = shown(t, &first, t->sched_start);
+	*end = shown(t, &last, t->sched_end - 1) + 1;
+	return *start < *end;
+}
+
 static void emit_symbol(struct stack_table *t, uint64_t addr, struct cap_writer *w)
 {
 	struct kallsyms_sym sym;

@@ -50,6 +50,12 @@ void stack_table_free(struct stack_table *t); /* NULL is fine */
  */
 void stack_table_symbols(struct stack_table *t, const struct kallsyms *ks);
 
+/*
+ * Set [*START, *END) to the scheduler's own code, as the capture has addresses. False if the
+ * symbols do not say where it is.
+ */
+bool stack_table_scheduler(const struct stack_table *t, uint64_t *start, uint64_t *end);
+
 /* Script frames of stacks are named by R, which must outlive T. Without, they are dropped. */
 void stack_table_runtimes(struct stack_table *t, struct runtimes *r);
 

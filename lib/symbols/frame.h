@@ -56,6 +56,7 @@ struct frame {
 	uint32_t in; /* if IN_FILE: the cap_file id of the module */
 	enum frame_source source;
 	bool kernel;
+	bool scheduler; /* of the scheduler: the kernel leaves it out of a waiting thread's stack */
 	bool in_file; /* module is a file, and module_offset is valid */
 	bool in_image; /* and so is module_address */
 	bool no_start; /* the start of the function is unknown, and so is OFFSET */

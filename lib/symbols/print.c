@@ -14,6 +14,7 @@ struct perf_text_wait {
 	const struct cap_proc *proc;
 	const struct cap_stack *kernel, *user;
 	const char *comm; /* of the thread */
+	const char *kind; /* NULL = not known */
 	uint32_t ns_tid; /* of the thread, in its own PID namespace; 0 = unknown */
 };
 
@@ -243,6 +244,10 @@ static void put_comment(struct buf *b, const struct perf_text_wait *w)
 	put_key(b, " max_ns=", s->max_ns);
 	if (s->is_split)
 		put_key(b, " runnable_ns=", s->runnable_ns);
+	if (w->kind) {
+		buftext_str(b, " kind=");
+		buftext_str(b, w->kind);
+	}
 	buftext_str(b, " state=");
 	buftext_str(b, capture_state_letter(s->state, letters));
 	buftext_str(b, s->flags & CAPTURE_SAMPLE_OPEN ? " open=1" : " open=0");
@@ -650,6 +655,7 @@ static void perf_text_json_wait(struct json *j, const struct perf_text_wait *w)
 		json_u64(j, "runnable_ns", s->runnable_ns);
 	else
 		json_null(j, "runnable_ns");
+	json_str(j, "kind", w->kind);
 	json_u64(j, "first_ns", s->first_ns);
 	json_u64(j, "last_ns", s->last_ns);
 	json_str(j, "state", capture_state_letter(s->state, letters));
@@ -689,6 +695,8 @@ static void perf_text_json_frame(struct buf *b, const struct frame *f)
 		json_str(&j, "function", f->name);
 	}
 	json_str(&j, "linkage_name", f->linkage);
+	if (f->scheduler)
+		json_bool(&j, "scheduler", true);
 	if (f->name ? !f->no_start : f->source == FRAME_FDE)
 		json_u64(&j, "offset", f->offset);
 	else
@@ -752,7 +760,7 @@ static int render_frames(struct print *j, struct err *e)
 		j->texts[i].at = j->arena.len;
 		if (j->w->json)
 			perf_text_json_frame(&j->arena, f);
-		else
+		else if (!f->scheduler || j->w->scheduler)
 			perf_text_frame(&j->arena, f, j->w->lines);
 		j->texts[i].len = (uint32_t)(j->arena.len - j->texts[i].at);
 	}
@@ -845,7 +853,8 @@ static void put_record(
 	struct perf_text_wait w = { .sample = s,
 		.proc = &j->w->c->procs[s->proc],
 		.kernel = &j->w->c->stacks[s->kstack],
-		.user = &j->w->c->stacks[s->ustack] };
+		.user = &j->w->c->stacks[s->ustack],
+		.kind = r->kind };
 
 	w.comm = wait_printer_comm(j->w->c, s, &w.ns_tid);
 	if (j->w->json)

@@ -61,6 +61,8 @@ struct wait_printer_record {
 	uint64_t last_ns;
 	const struct cap_sample *sample;
 	struct stackids_span kernel, user; /* of `stacks` */
+	const char *kind; /* what the thread waits for (symbols/kinds.h); NULL = not known */
+	bool loop; /* set by kinds_find(): the thread waits in the loop that all of its work is called from */
 };
 
 /* The caller owns everything in it. */
@@ -72,6 +74,7 @@ struct wait_printer {
 	size_t n_records;
 	struct perf_text_totals totals;
 	bool json, lines;
+	bool scheduler; /* print frames of the scheduler as text too; JSON always has them */
 };
 
 /* The name of the thread of S; *NS_TID is its ID in its own PID namespace, 0 = unknown. */

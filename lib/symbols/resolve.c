@@ -132,6 +132,7 @@ enum {
 struct resolve {
 	const struct cap_reader *c;
 	struct modules *modules;
+	uint64_t scheduler_start, scheduler_end; /* of the kernel; equal if not known */
 	bool in_kernel_files; /* for inlined calls and lines */
 	struct jitnames *jit;
 	struct timeline *times; /* indexed by process */
@@ -193,6 +194,24 @@ static int init(struct resolve *r, const struct cap_reader *c, const struct reso
 
 DEFINE_CLEANUP(struct resolve *, resolve_close);
 
+/* Where the capture says that the kernel's scheduler is. */
+static void find_scheduler(struct resolve *r)
+{
+	uint64_t start, end;
+	int len;
+
+	for (size_t i = 0; i < r->c->n_options; i++) {
+		const char *value = r->c->options[i].value;
+
+		if (strcmp(r->c->options[i].name, CAPTURE_OPTION_SCHEDULER) != 0 ||
+			sscanf(value, "%" SCNx64 "-%" SCNx64 "%n", &start, &end, &len) != 2 || value[len] ||
+			start >= end)
+			continue;
+		r->scheduler_start = start;
+		r->scheduler_end = end;
+	}
+}
+
 int resolve_open(
 	const struct cap_reader *c, const struct resolve_opts *o, struct resolve **ret, struct err *e)
 {
@@ -204,6 +223,7 @@ int resolve_open(
 	rc = init(r, c, o, e);
 	if (rc)
 		return rc;
+	find_scheduler(r);
 	*ret = TAKE_PTR(r);
 	return 0;
 }
@@ -249,11 +269,12 @@ static void make_user(const struct resolve *r, uint32_t proc, const struct cap_m
 	f->in_file = file && (file->path[0] == '/' || modules_has_image(r->modules, map->file));
 }
 
-static void make_kernel(const struct cap_reader *c, struct frame *f)
+static void make_kernel(const struct resolve *r, struct frame *f)
 {
-	const struct cap_ksym *k = cap_reader_ksym(c, f->address - 1);
+	const struct cap_ksym *k = cap_reader_ksym(r->c, f->address - 1);
 
 	f->kernel = true;
+	f->scheduler = f->address - 1 >= r->scheduler_start && f->address - 1 < r->scheduler_end;
 	f->source = k ? FRAME_KSYM : FRAME_RAW;
 	f->reason = k ? NULL : no_ksym;
 	if (!k)
@@ -288,7 +309,7 @@ static uint32_t resolve_kernel(struct resolve *r, uint64_t addr)
 
 	if (s)
 		return s->value;
-	make_kernel(r->c, &f);
+	make_kernel(r, &f);
 	if (r->in_kernel_files && !f.no_start &&
 		modules_ask_kernel(r->modules, f.module ? f.module : "", addr - 1, (uint32_t)r->n_frames) !=
 			0)

@@ -48,7 +48,7 @@ like "$(sed -n 3p "$out")" '^# host: hostname=there recorder=resolve start=2023-
 	"the third line describes the host"
 is "$(sed -n 4p "$out")" "# totals: waits=24 total_ns=6912 lost=0" "the fourth line has the totals"
 is "$(sed -n 6p "$out")" \
-	"# wait: count=12 total_ns=3456 max_ns=900 state=S open=0 initial=0 preempted=0 kernel=complete user=unverified" \
+	"# wait: count=12 total_ns=3456 max_ns=900 kind=unknown state=S open=0 initial=0 preempted=0 kernel=complete user=unverified" \
 	"a comment has the fields that the grammar lacks"
 is "$(sed -n 7p "$out")" "prog 4242/4242 [000] 2.000000000: 3456 offcpu-time: " "a record begins as in perf script"
 is "$(sed -n 8p "$out")" "${tab}ffffffff810012a7 __schedule+0x2a7 ([kernel.kallsyms])" "a kernel frame has symbol, offset and kernel module"
