@@ -101,7 +101,7 @@ GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 # These need neither libbpf nor a running kernel, and so none of these folders.
-OFFLINE := capinfo fold kallsyms-resolve symbolize unwindinfo
+OFFLINE := capinfo fold kallsyms-resolve stackreport symbolize unwindinfo
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)

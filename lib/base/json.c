@@ -103,6 +103,12 @@ void json_u64(struct json *j, const char *key, uint64_t v)
 		buftext_dec(j->b, v, 1);
 }
 
+void json_number(struct json *j, const char *key, const char *digits, size_t len)
+{
+	put_key(j, key);
+	put(j, digits, len);
+}
+
 void json_bool(struct json *j, const char *key, bool v)
 {
 	put_key(j, key);

@@ -41,6 +41,7 @@ void json_line(struct json *j, unsigned int indent);
 
 void json_str(struct json *j, const char *key, const char *s); /* S NULL: null */
 void json_u64(struct json *j, const char *key, uint64_t v);
+void json_number(struct json *j, const char *key, const char *digits, size_t len); /* of any size */
 void json_bool(struct json *j, const char *key, bool v);
 void json_null(struct json *j, const char *key);
 

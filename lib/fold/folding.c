@@ -119,6 +119,8 @@ struct folding {
 	struct frame_span *frames; /* of the current stack, innermost first */
 	size_t n_frames, max_frames;
 	struct buf functions; /* text of the frames */
+	struct perfscript_str module; /* of the innermost user frame */
+	bool has_module;
 	struct buf text; /* the current stack or name */
 	struct buf scratch;
 };
@@ -241,12 +243,17 @@ static void put_comm(struct buf *out, struct perfscript_str comm)
 }
 
 /* The id of the text before the stack: the name of the process and what the options add. */
-static uint32_t name_of(struct folding *f, const struct perfscript_header *h)
+static uint32_t name_of(
+	struct folding *f, const struct perfscript_header *h, const struct perfscript_wait *wait)
 {
 	const struct folding_opts *o = f->o;
 	struct buf *out = &f->text;
 
 	buf_reset(out);
+	if (o->client) {
+		o->client->name(o->client->ctx, h, wait, out);
+		return out->failed ? INTERN_NONE : intern_put(&f->table.names, out->p, out->len);
+	}
 	if (o->threads) {
 		buf_put(out, "[", 1);
 		put_comm(out, h->comm);
@@ -285,6 +292,7 @@ static int add_waker_mark(struct folding *f, struct err *e)
 {
 	size_t at = f->functions.len;
 
+	f->has_module = false; /* that was the waker's */
 	buf_put(&f->functions, "--", 2);
 	return push_frame(f, at, FOLDFRAME_WAKER, e);
 }
@@ -302,10 +310,14 @@ static int add_line(
 			*bad = not_known;
 		return 0;
 	}
-	if (f->o->delimit)
+	if (f->o->delimit || f->o->module)
 		side = foldframe_side(&frame);
 	if (side == FOLDFRAME_WAKER)
 		return add_waker_mark(f, e);
+	if (f->o->module && side == FOLDFRAME_USER && !f->has_module) {
+		f->has_module = true;
+		f->module = frame.dso;
+	}
 	n = foldframe_put(&frame, &f->o->frames, java, &f->functions, e);
 	if (n == -EFBIG) {
 		*bad = "a frame that expands beyond 16 MiB";
@@ -338,25 +350,26 @@ static uint32_t stack_of(struct folding *f)
 		reverse_frames(out, 0, &f->scratch);
 		buf_put(out, ";", 1);
 	}
+	if (f->has_module) {
+		buf_put(out, "\n", 1);
+		buf_put(out, f->module.p, f->module.len);
+	}
 	return out->failed ? INTERN_NONE : intern_put(&f->table.stacks, out->p, out->len);
 }
 
-/* The weight of a record; false if it is not a number. */
-static bool weight_of(const struct folding *f, const struct record *r, uint64_t *weight)
+/* The weight of a record, and *WAIT of its comment if that is needed; the reason if it is not a number. */
+static const char *weight_of(
+	const struct folding *f, const struct record *r, uint64_t *weight, struct perfscript_wait *wait)
 {
-	struct perfscript_wait wait;
+	const bool by_count = f->o->by_count;
 
-	*weight = r->h.period;
-	if (!f->o->by_count)
-		return !r->h.overflow;
-	*weight = 1;
-	if (!r->wait.len)
-		return true;
-	if (!perfscript_wait(r->wait.p, r->wait.len, &wait))
-		return false;
-	if (wait.has_count)
-		*weight = wait.count;
-	return true;
+	*weight = by_count ? 1 : r->h.period;
+	if (r->wait.len && (by_count || f->o->client) && !perfscript_wait(r->wait.p, r->wait.len, wait))
+		return by_count ? "a count that is not a 64-bit number"
+				: "a comment with a number that does not fit 64 bits";
+	if (by_count && wait->has_count)
+		*weight = wait->count;
+	return !by_count && r->h.overflow ? "a period that does not fit 64 bits" : NULL;
 }
 
 static int keep_name(char **where, struct perfscript_str name, struct err *e)
@@ -386,6 +399,9 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 static int account(struct folding *f, const struct paragraphs *in, const struct record *r,
 	struct bodycache_value *v, struct err *e)
 {
+	const struct folding_client *client = f->o->client;
+	struct perfscript_wait wait = { 0 };
+	const char *bad;
 	uint64_t weight;
 	uint32_t name;
 
@@ -393,13 +409,12 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 		f->report.filtered++;
 		return 0;
 	}
-	if (!weight_of(f, r, &weight)) {
-		malformed(f, in, r->line,
-			f->o->by_count ? "a count that is not a 64-bit number"
-				       : "a period that does not fit 64 bits");
+	bad = weight_of(f, r, &weight, &wait);
+	if (bad) {
+		malformed(f, in, r->line, bad);
 		return 0;
 	}
-	name = name_of(f, &r->h);
+	name = name_of(f, &r->h, &wait);
 	if (name == INTERN_NONE || v->stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
 	if (name != v->name) {
@@ -410,7 +425,7 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 		return err_nomem(e, "the distinct stacks");
 	f->table.pairs[v->pair].sum += weight;
 	f->report.records++;
-	return 0;
+	return client ? client->added(client->ctx, v->pair, weight, &wait, e) : 0;
 }
 
 /* A record without a blank line at its end. A record that is not a sample never has one. */
@@ -431,6 +446,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 	struct perfscript_header h;
 
 	f->n_frames = 0;
+	f->has_module = false;
 	buf_reset(&f->functions);
 	*n_bad = 0;
 	for (const char *p = r->body, *next; p < r->end; p = next) {
@@ -527,10 +543,9 @@ static void stray(struct folding *f, const struct paragraphs *in, const char *li
 		malformed(f, in, line, "a frame outside a record");
 }
 
-/* Fold the paragraph that IN returned last; IN gives the position of damage. 0 or -errno. */
-static int folding_add(
-	struct folding *f, const struct paragraphs *in, const struct paragraph *para, struct err *e)
+int folding_add(struct folding *f, const struct paragraphs *in, const struct paragraph *para, struct err *e)
 {
+	const struct folding_client *client = f->o->client;
 	const char *p = para->text, *end = p + para->len, *next;
 	struct record r = { .end = end, .how = para->end };
 	bool first = true;
@@ -544,6 +559,8 @@ static int folding_add(
 		if (*p == '#') {
 			r.wait =
 				(struct perfscript_str){ .p = p, .len = starts(p, len, "# wait:") ? len : 0 };
+			if (client && !r.wait.len)
+				client->comment(client->ctx, p, len);
 			continue;
 		}
 		r.java = starts(p, len, "java");

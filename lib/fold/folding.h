@@ -72,14 +72,32 @@ struct bodycache_value *bodycache_find(struct bodycache *c, struct bodycache_key
 int bodycache_keep(
 	struct bodycache *c, const struct bodycache_key *k, const struct bodycache_value *v, struct err *e);
 
+/*
+ * Who needs more of a record than its stack: the comments, and what tells records of one stack apart.
+ * W is zeroed for a record without a "# wait:" comment.
+ */
+struct folding_client {
+	void *ctx;
+	/* A comment outside records, which is not of a wait. */
+	void (*comment)(void *ctx, const char *line, size_t len);
+	/* Append to OUT what stands for the name of the process in the table. */
+	void (*name)(void *ctx, const struct perfscript_header *h, const struct perfscript_wait *w,
+		struct buf *out);
+	/* A record of WEIGHT was added to PAIR, an index of the table. 0 or -errno. */
+	int (*added)(
+		void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *w, struct err *e);
+};
+
 struct folding_opts {
 	bool pid, tid; /* ids after the process name; tid implies pid */
 	bool threads; /* a first frame with the name of the thread */
 	bool reverse; /* innermost frame first, the process last */
 	bool delimit; /* "-" between user and kernel frames, "--" before a waker */
+	bool module; /* "\n" and the file of the innermost user frame end the stack, if it has one */
 	bool by_count; /* weigh a record by its count= (1 if missing), not by its period */
 	const char *event; /* the one to fold; NULL or "": the first one seen */
 	struct foldframe_opts frames;
+	const struct folding_client *client; /* NULL = none */
 };
 
 struct folding_report {
@@ -101,6 +119,9 @@ void folding_free(struct folding *f); /* NULL is fine */
 
 /* Fold all of IN. */
 int folding_run(struct folding *f, struct paragraphs *in, struct err *e);
+
+/* Fold the paragraph that IN returned last; IN gives the position of damage. 0 or -errno. */
+int folding_add(struct folding *f, const struct paragraphs *in, const struct paragraph *para, struct err *e);
 
 const struct foldtab *folding_table(const struct folding *f);
 const struct folding_report *folding_report(const struct folding *f);

@@ -333,6 +333,8 @@ struct mark {
 struct paragraphs {
 	const char *const *paths;
 	size_t n_paths, next_path;
+	int (*open)(void *ctx, const char *path, struct err *e); /* NULL: open(2) */
+	void *open_ctx;
 	int fd; /* -1: none open */
 	bool fresh; /* nothing was read from FD yet */
 	char *buf;
@@ -365,6 +367,13 @@ int paragraphs_open(const char *const *paths, size_t n, struct paragraphs **ret,
 	return 0;
 }
 
+void paragraphs_open_with(
+	struct paragraphs *p, int (*open)(void *ctx, const char *path, struct err *e), void *ctx)
+{
+	p->open = open;
+	p->open_ctx = ctx;
+}
+
 void paragraphs_close(struct paragraphs *p)
 {
 	if (!p)
@@ -383,7 +392,13 @@ static int open_next(struct paragraphs *p, struct err *e)
 
 	if (base_grow(&p->marks, &p->max_marks, p->n_marks + 1, sizeof(*p->marks)) != 0)
 		return err_nomem(e, "the list of files");
-	p->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (p->open && strcmp(path, "-") != 0) {
+		p->fd = p->open(p->open_ctx, path, e);
+		if (p->fd < 0)
+			return p->fd;
+	} else {
+		p->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	}
 	if (p->fd < 0) {
 		code = -errno;
 		err_sys(e, code, "cannot open '%s'", path);

@@ -110,6 +110,10 @@ struct paragraphs;
 int paragraphs_open(const char *const *paths, size_t n, struct paragraphs **ret, struct err *e);
 void paragraphs_close(struct paragraphs *p); /* NULL is fine */
 
+/* Open files, but not stdin, with OPEN, which returns a descriptor for us to close, or -errno. */
+void paragraphs_open_with(
+	struct paragraphs *p, int (*open)(void *ctx, const char *path, struct err *e), void *ctx);
+
 /*
  * 1 with the next paragraph, 0 at the end, or -errno if a file cannot be opened or read. -EINVAL
  * with a hint for a perf.data file or a capture.

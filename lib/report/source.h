@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * source - files of text, and captures, of which symbolize makes the text.
+ *
+ * symbolize is the one beside the running program, else the one in PATH. It is started when the turn
+ * of its capture comes, without a shell, and writes into a pipe.
+ */
+#ifndef STACKTOOLS_REPORT_SOURCE_H
+#define STACKTOOLS_REPORT_SOURCE_H
+
+#include "base/err.h"
+
+#include <sys/types.h>
+
+/* Zero it, with PID -1 for no child. */
+struct source {
+	pid_t pid; /* of the symbolize that is running */
+	const char *path; /* the capture that it reads */
+	bool incomplete; /* a symbolize had status 1: it has printed why */
+};
+
+/* For paragraphs_open_with(); CTX is a struct source. */
+int source_open(void *ctx, const char *path, struct err *e);
+
+/* Wait for the last symbolize, after the end of its text. -EIO if it failed. */
+int source_end(struct source *s, struct err *e);
+
+/* Wait for it after an error elsewhere: its pipe must be closed. */
+void source_close(struct source *s);
+
+#endif

@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "report/waits.h"
+#include "base/hash.h"
+#include "fold/folding.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+typedef struct perfscript_str str;
+
+/* What is needed while reading. */
+struct reader {
+	struct waits *w;
+	struct folding_client client; /* of FOLDING, with its options */
+	struct folding_opts options;
+	struct folding *folding;
+	struct foldtab own; /* of folded lines, which folding does not read */
+	const struct foldtab *table; /* of either */
+	struct wait_stats *cells; /* index = pair of the table */
+	size_t max_cells;
+	uint64_t duration_ns; /* of the recording whose records come */
+	struct idmap by_process, by_thread;
+	struct intern paths;
+};
+
+static bool is(str s, const char *word)
+{
+	return s.len == strlen(word) && memcmp(s.p, word, s.len) == 0;
+}
+
+static bool begins(str s, const char *word)
+{
+	size_t n = strlen(word);
+
+	return s.len >= n && memcmp(s.p, word, n) == 0;
+}
+
+/* Cut WORD from the end of S. */
+static bool cut(str *s, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (s->len < n || memcmp(s->p + s->len - n, word, n) != 0)
+		return false;
+	s->len -= n;
+	return true;
+}
+
+/* The part of S before the first C, which S then begins behind; all of it if there is none. */
+static str split(str *s, char c)
+{
+	const char *at = s->len ? memchr(s->p, c, s->len) : NULL;
+	str part = *s;
+
+	if (at) {
+		part.len = (size_t)(at - s->p);
+		s->p = at + 1;
+		s->len -= part.len + 1;
+	} else {
+		s->p += s->len;
+		s->len = 0;
+	}
+	return part;
+}
+
+static bool number(str s, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < s.len; i++) {
+		if (s.p[i] < '0' || s.p[i] > '9' || __builtin_mul_overflow(v, (uint64_t)10, &v) ||
+			__builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v))
+			return false;
+	}
+	*ret = v;
+	return s.len > 0;
+}
+
+/* The value of KEY, " name=" for instance, in a comment: up to the next blank. */
+static bool find_value(str line, const char *key, str *ret)
+{
+	const char *at = memmem(line.p, line.len, key, strlen(key)), *end = line.p + line.len;
+
+	if (!at)
+		return false;
+	ret->p = at + strlen(key);
+	for (at = ret->p; at < end && *at != ' ';)
+		at++;
+	ret->len = (size_t)(at - ret->p);
+	return true;
+}
+
+static uint32_t keep(struct waits *w, str s)
+{
+	return intern_put(&w->strings, s.p, s.len);
+}
+
+void wait_stats_add(struct wait_stats *to, const struct wait_stats *s)
+{
+	to->total += s->total;
+	to->count += s->count;
+	to->split += s->split;
+	to->runnable += s->runnable;
+	to->whole += s->whole;
+	to->max_ns = MAX(to->max_ns, s->max_ns);
+	to->has_max |= s->has_max;
+}
+
+/* --- the comments at the top --- */
+
+/* "12.345" seconds */
+static void add_duration(struct reader *r, str value)
+{
+	struct waits *w = r->w;
+	str seconds = split(&value, '.');
+	uint64_t s, fraction = 0, ns;
+	size_t digits = value.len;
+
+	if (!number(seconds, &s) || digits > 9 || (digits && !number(value, &fraction)))
+		return;
+	for (; digits < 9; digits++)
+		fraction *= 10;
+	if (__builtin_mul_overflow(s, NS_PER_S, &ns) || __builtin_add_overflow(ns, fraction, &ns) ||
+		__builtin_add_overflow(w->elapsed_ns, ns, &s))
+		return;
+	r->duration_ns = ns;
+	w->elapsed_ns = s;
+}
+
+static void add_loss(struct waits *w, str name, uint64_t count)
+{
+	uint32_t id = keep(w, name);
+
+	for (size_t i = 0; i < w->n_lost; i++) {
+		if (w->lost[i].name == id) {
+			if (__builtin_add_overflow(w->lost[i].count, count, &w->lost[i].count))
+				w->lost[i].count = UINT64_MAX;
+			return;
+		}
+	}
+	if (id != INTERN_NONE && w->n_lost < 1000 &&
+		base_grow(&w->lost, &w->max_lost, w->n_lost + 1, sizeof(*w->lost)) == 0)
+		w->lost[w->n_lost++] = (struct wait_loss){ .name = id, .count = count };
+}
+
+static void on_comment(void *ctx, const char *p, size_t len)
+{
+	static const char damaged[] = "# damaged: ";
+	struct reader *r = ctx;
+	struct waits *w = r->w;
+	str line = { p, len }, value, name;
+	uint64_t count;
+
+	if (begins(line, "# host:") && find_value(line, " duration=", &value)) {
+		add_duration(r, value);
+	} else if (begins(line, "# lost:") && find_value(line, " name=", &name) &&
+		   find_value(line, " count=", &value) && number(value, &count)) {
+		add_loss(w, name, count);
+	} else if (begins(line, damaged) && !w->damaged) {
+		w->damaged = keep(w, (str){ p + sizeof(damaged) - 1, len - (sizeof(damaged) - 1) });
+		w->damaged = w->damaged == INTERN_NONE ? 0 : w->damaged;
+	}
+}
+
+/* --- records --- */
+
+/*
+ * What tells the records of one stack apart, instead of a name in the table. No part has a newline,
+ * because none is in a line of text.
+ */
+struct label {
+	str pid, tid, kind, state;
+	str process; /* folded lines: the name of the process, instead of a PID */
+	str comm;
+};
+
+static void put_label(struct buf *out, const struct label *l)
+{
+	const str *const parts[] = { &l->pid, &l->tid, &l->kind, &l->state, &l->process, &l->comm };
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		buf_put(out, "\n", i > 0);
+		buf_put(out, parts[i]->p, parts[i]->len);
+	}
+}
+
+static struct label get_label(str text)
+{
+	struct label l;
+
+	l.pid = split(&text, '\n');
+	l.tid = split(&text, '\n');
+	l.kind = split(&text, '\n');
+	l.state = split(&text, '\n');
+	l.process = split(&text, '\n');
+	l.comm = text;
+	return l;
+}
+
+static void on_name(
+	void *ctx, const struct perfscript_header *h, const struct perfscript_wait *wait, struct buf *out)
+{
+	struct label l = {
+		.pid = h->pid, .tid = h->tid, .kind = wait->kind, .state = wait->state, .comm = h->comm
+	};
+
+	(void)ctx;
+	put_label(out, &l);
+}
+
+static struct wait_stats *cell_of(struct reader *r, uint32_t pair, struct err *e)
+{
+	if (pair >= r->max_cells &&
+		base_grow(&r->cells, &r->max_cells, (size_t)pair + 1, sizeof(*r->cells)) != 0) {
+		err_nomem(e, "the sums of stacks");
+		return NULL;
+	}
+	return &r->cells[pair];
+}
+
+static int on_added(
+	void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *wait, struct err *e)
+{
+	struct reader *r = ctx;
+	struct wait_stats *s = cell_of(r, pair, e);
+	uint64_t total = wait->has_total ? wait->total_ns : weight;
+	bool whole = wait->open && wait->initial;
+
+	if (!s)
+		return -ENOMEM;
+	r->w->is_time |= wait->has_total;
+	s->total += total;
+	s->count += wait->has_count ? wait->count : 1;
+	/* nearly: the recording begins and ends a little outside its waits */
+	if (whole && (wait_sum)total * 100 >= (wait_sum)r->duration_ns * 99)
+		s->whole++;
+	if (wait->has_max) {
+		s->max_ns = MAX(s->max_ns, wait->max_ns);
+		s->has_max = true;
+	}
+	if (wait->has_runnable && wait->runnable_ns <= total) {
+		s->split += total;
+		s->runnable += wait->runnable_ns;
+	}
+	return 0;
+}
+
+/* --- folded lines --- */
+
+static size_t trailing_digits(str s)
+{
+	size_t n = 0;
+
+	while (n < s.len && s.p[s.len - 1 - n] >= '0' && s.p[s.len - 1 - n] <= '9')
+		n++;
+	return n;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The parts of "comm;a;b;c 123". */
+static bool folded_parts(str line, str *stack, str *sum)
+{
+	size_t digits = trailing_digits(line);
+
+	if (!digits || digits == line.len || !is_blank(line.p[line.len - digits - 1]))
+		return false;
+	*stack = (str){ line.p, line.len - digits - 1 };
+	*sum = (str){ line.p + line.len - digits, digits };
+	return stack->len > 0;
+}
+
+/* Does the text begin with a folded line? A header of perf script that ends in a number has no ';'. */
+static bool is_folded(const struct paragraph *para)
+{
+	str text = { para->text, para->len }, line, stack, sum;
+	struct perfscript_header header;
+
+	do
+		line = split(&text, '\n');
+	while (text.len && (!line.len || line.p[0] == '#'));
+	if (!line.len || is_blank(line.p[0]) || !folded_parts(line, &stack, &sum))
+		return false;
+	return memchr(stack.p, ';', stack.len) ||
+	       (!perfscript_header(line.p, line.len, &header) && (!text.len || !is_blank(text.p[0])));
+}
+
+static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
+{
+	struct buf label = { 0 };
+	struct label l = { 0 };
+	struct wait_stats *s;
+	uint32_t name, frames, pair;
+	str first = split(&stack, ';'), tid;
+
+	if (begins(first, "[") && find_value(first, " tid=", &tid) && cut(&tid, "]")) {
+		l.tid = tid;
+		l.comm = (str){ first.p + 1, (size_t)(tid.p - first.p) - 1 - strlen(" tid=") };
+		first = split(&stack, ';');
+	}
+	l.process = first;
+	put_label(&label, &l);
+	name = label.failed ? INTERN_NONE : intern_put(&r->own.names, label.p, label.len);
+	frames = intern_put(&r->own.stacks, stack.p, stack.len);
+	buf_free(&label);
+	if (name == INTERN_NONE || frames == INTERN_NONE)
+		return err_nomem(e, "the distinct stacks");
+	pair = foldtab_pair(&r->own, name, frames);
+	if (pair == FOLDTAB_NONE)
+		return err_nomem(e, "the distinct stacks");
+	s = cell_of(r, pair, e);
+	if (!s)
+		return -ENOMEM;
+	s->total += sum;
+	r->w->n_records++;
+	return 0;
+}
+
+static int folded_add(
+	struct reader *r, const struct paragraphs *in, const struct paragraph *para, struct err *e)
+{
+	str text = { para->text, para->len }, stack, sum;
+	struct waits *w = r->w;
+	uint64_t value;
+	int code = 0;
+
+	while (text.len && !code) {
+		str line = split(&text, '\n');
+		const char *why = NULL;
+
+		if (!line.len || line.p[0] == '#')
+			continue;
+		if (para->end == PARAGRAPH_CUT_LINE && !text.len)
+			why = "a line of more than 16 MiB";
+		else if (!folded_parts(line, &stack, &sum))
+			why = "a folded line without a number at its end";
+		else if (!number(sum, &value))
+			why = "a number that does not fit 64 bits";
+		else
+			code = add_folded(r, stack, value, e);
+		if (why && !w->n_malformed++) {
+			w->bad_why = why;
+			paragraphs_where(in, line.p, &w->bad_path, &w->bad_line);
+		}
+	}
+	return code;
+}
+
+/* --- stacks into paths --- */
+
+struct frames {
+	str *p;
+	size_t n, cap;
+};
+
+static int push(struct frames *f, str s)
+{
+	if (base_grow(&f->p, &f->cap, f->n + 1, sizeof(*f->p)) != 0)
+		return -ENOMEM;
+	f->p[f->n++] = s;
+	return 0;
+}
+
+/* A function that only the kernel has, where a folded line does not mark the kernel's. */
+static bool is_kernel_entry(str s)
+{
+	static const char *const starts[] = { "entry_SYSCALL", "entry_INT80", "do_syscall_64", "do_int80_",
+		"do_fast_syscall_32", "x64_sys_call", "__x64_sys_", "__ia32_", "__arm64_", "[syscall ",
+		"ret_from_fork", "asm_exc_", "asm_sysvec_", "asm_common_interrupt", "el0t_", "el0_svc",
+		"el0_da", "invoke_syscall", "__schedule", "schedule_timeout" };
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+		if (begins(s, starts[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_scheduler(str s)
+{
+	return is(s, "__schedule") || is(s, "schedule") || begins(s, "schedule_") ||
+	       begins(s, "preempt_schedule") || begins(s, "io_schedule") || begins(s, "__cond_resched");
+}
+
+/*
+ * The name of the system call that a kernel function is the entry of; on old kernels, and where the
+ * compiler has merged functions, only the function behind it is on the stack.
+ */
+static bool call_of(str s, bool *entry, str *call)
+{
+	static const char *const starts[] = { "[syscall ", "__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_",
+		"__x32_compat_sys_", "__arm64_sys_", "__arm64_compat_sys_", "__se_sys_", "__se_compat_sys_",
+		"__do_sys_", "__do_compat_sys_", "ksys_", "sys_", "compat_sys_" };
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+		size_t n = strlen(starts[i]);
+
+		if (!begins(s, starts[i]))
+			continue;
+		*call = (str){ s.p + n, s.len - n };
+		*entry = i < 7;
+		if (i == 0 && !cut(call, "]"))
+			return false;
+		*call = i ? split(call, '.') : *call; /* .isra.0, .cold */
+		return call->len > 0;
+	}
+	return false;
+}
+
+/* Take a stack of the table apart: user functions, kernel functions, the file. Outermost first. */
+static int take_apart(struct waits *w, str text, struct frames *user, struct frames *kernel, str *module)
+{
+	const char *newline = text.len ? memrchr(text.p, '\n', text.len) : NULL;
+	bool in_kernel = !w->folded && !newline;
+	int code = 0;
+
+	user->n = kernel->n = 0;
+	*module = (str){ "", 0 };
+	if (newline) {
+		*module = (str){ newline + 1, (size_t)(text.p + text.len - newline - 1) };
+		text.len = (size_t)(newline - text.p);
+	}
+	if (!w->folded && text.len)
+		split(&text, ';'); /* the table's stacks begin with it */
+	while (text.len && !code) {
+		str s = split(&text, ';');
+
+		if (is(s, "--"))
+			break; /* the rest is the waker's */
+		if (is(s, "-")) {
+			in_kernel = true;
+			continue;
+		}
+		in_kernel |= cut(&s, "_[k]") || (w->folded && is_kernel_entry(s));
+		cut(&s, "_[j]");
+		cut(&s, "_[i]");
+		code = push(in_kernel ? kernel : user, s);
+	}
+	return code;
+}
+
+static str find_call(const struct frames *kernel)
+{
+	str call, best = { "", 0 };
+	bool entry;
+
+	for (size_t i = 0; i < kernel->n; i++) {
+		if (!call_of(kernel->p[i], &entry, &call))
+			continue;
+		if (entry)
+			return call;
+		if (!best.len)
+			best = call;
+	}
+	return best;
+}
+
+/* The index of the path, which is added if it is new; WAITS_NONE when memory runs out. */
+static uint32_t put_path(struct reader *r, const struct frames *f, bool kernel, str call)
+{
+	struct waits *w = r->w;
+	struct wait_path path = { .first = w->n_functions, .kernel = kernel };
+	size_t known = r->paths.n;
+	uint32_t id;
+
+	for (size_t i = 0; i < f->n; i++) {
+		if (kernel && is_scheduler(f->p[i]))
+			continue;
+		id = keep(w, f->p[i]);
+		if (id == INTERN_NONE || base_grow(&w->functions, &w->max_functions, w->n_functions + 3,
+						 sizeof(*w->functions)) != 0)
+			return WAITS_NONE;
+		w->functions[w->n_functions++] = id;
+	}
+	path.n = (uint32_t)(w->n_functions - path.first);
+	path.call = keep(w, call);
+	if (path.call == INTERN_NONE ||
+		base_grow(&w->functions, &w->max_functions, w->n_functions + 2, sizeof(*w->functions)) != 0)
+		return WAITS_NONE;
+	/* the key is the functions, the call and the side; only the functions stay */
+	w->functions[w->n_functions] = path.call;
+	w->functions[w->n_functions + 1] = kernel;
+	id = intern_put(&r->paths, w->functions + path.first, (path.n + 2) * sizeof(*w->functions));
+	if (id == INTERN_NONE)
+		return WAITS_NONE;
+	if (id < known) {
+		w->n_functions = path.first;
+		return id;
+	}
+	if (base_grow(&w->paths, &w->max_paths, w->n_paths + 1, sizeof(*w->paths)) != 0)
+		return WAITS_NONE;
+	w->paths[w->n_paths++] = path;
+	return id;
+}
+
+/* What all rows of a stack share. */
+struct place {
+	uint32_t path, module;
+};
+
+static int make_places(struct reader *r, struct place *places)
+{
+	struct waits *w = r->w;
+	struct frames user = { 0 }, kernel = { 0 };
+	int code = 0;
+
+	for (uint32_t i = 0; i < r->table->stacks.n && !code; i++) {
+		str text, module, call;
+		bool only_kernel;
+
+		text.p = intern_text(&r->table->stacks, i, &text.len);
+		code = take_apart(w, text, &user, &kernel, &module);
+		if (code)
+			break;
+		call = find_call(&kernel);
+		only_kernel = !user.n && !call.len;
+		places[i].path = put_path(r, only_kernel ? &kernel : &user, only_kernel, call);
+		places[i].module = keep(w, module);
+		if (places[i].path == WAITS_NONE || places[i].module == INTERN_NONE)
+			code = -ENOMEM;
+	}
+	free(user.p);
+	free(kernel.p);
+	return code;
+}
+
+/* --- threads and processes --- */
+
+static uint32_t put_process(struct reader *r, const struct label *l)
+{
+	struct waits *w = r->w;
+	uint32_t name = keep(w, l->process.len ? l->process : l->comm), id = keep(w, l->pid), at;
+	bool added;
+
+	if (name == INTERN_NONE || id == INTERN_NONE)
+		return WAITS_NONE;
+	/* text that has no PIDs: a process is what has one name */
+	at = idmap_put(&r->by_process, id, l->pid.len ? 0 : name, (uint32_t)w->n_processes, &added);
+	if (at == WAITS_NONE ||
+		base_grow(&w->processes, &w->max_processes, w->n_processes + 1, sizeof(*w->processes)) != 0)
+		return WAITS_NONE;
+	if (added)
+		w->processes[w->n_processes++] = (struct wait_process){ .id = id, .name = name };
+	else if (l->pid.len && l->pid.len == l->tid.len && memcmp(l->pid.p, l->tid.p, l->pid.len) == 0)
+		w->processes[at].name = name; /* the main thread has the name of the process */
+	return at;
+}
+
+static uint32_t put_thread(struct reader *r, const struct label *l, uint32_t process)
+{
+	struct waits *w = r->w;
+	uint32_t name = keep(w, l->comm), id = keep(w, l->tid), at;
+	bool added;
+
+	if (name == INTERN_NONE || id == INTERN_NONE)
+		return WAITS_NONE;
+	at = idmap_put(&r->by_thread, process, id, (uint32_t)w->n_threads, &added);
+	if (at == WAITS_NONE ||
+		base_grow(&w->threads, &w->max_threads, w->n_threads + 1, sizeof(*w->threads)) != 0)
+		return WAITS_NONE;
+	if (added)
+		w->threads[w->n_threads++] =
+			(struct wait_thread){ .id = id, .name = name, .process = process };
+	return at;
+}
+
+static int make_row(
+	struct reader *r, const struct foldtab_pair *pair, const struct place *places, struct wait_row *row)
+{
+	struct waits *w = r->w;
+	struct label l;
+	str text;
+
+	text.p = intern_text(&r->table->names, pair->name, &text.len);
+	l = get_label(text);
+	row->path = places[pair->stack].path;
+	row->module = places[pair->stack].module;
+	row->kind = keep(w, l.kind);
+	row->state = keep(w, l.state);
+	row->process = put_process(r, &l);
+	row->thread = WAITS_NONE;
+	if (row->kind == INTERN_NONE || row->state == INTERN_NONE || row->process == WAITS_NONE)
+		return -ENOMEM;
+	if (l.tid.len) {
+		row->thread = put_thread(r, &l, row->process);
+		if (row->thread == WAITS_NONE)
+			return -ENOMEM;
+	}
+	w->has_kind |= row->kind != 0;
+	w->has_state |= row->state != 0;
+	w->has_max |= row->stats.has_max;
+	w->has_split |= row->stats.split != 0;
+	return 0;
+}
+
+/* Make rows of the pairs of the table. */
+static int make_rows(struct reader *r, struct err *e)
+{
+	static const uint32_t ns[] = { [WAITS_UNIT_AUTO] = 1,
+		[WAITS_UNIT_NS] = 1,
+		[WAITS_UNIT_US] = 1000,
+		[WAITS_UNIT_MS] = 1000000,
+		[WAITS_UNIT_COUNT] = 1 };
+	struct waits *w = r->w;
+	_cleanup_free_ struct place *places = calloc(r->table->stacks.n + 1, sizeof(*places));
+
+	w->rows = calloc(r->table->n + 1, sizeof(*w->rows));
+	if (!places || !w->rows || make_places(r, places) != 0)
+		return err_nomem(e, "the paths of stacks");
+	for (size_t i = 0; i < r->table->n; i++) {
+		struct wait_row *row = &w->rows[w->n_rows];
+
+		row->stats = r->cells[i];
+		row->stats.total *= ns[w->unit];
+		if (make_row(r, &r->table->pairs[i], places, row) != 0)
+			return err_nomem(e, "the waits");
+		w->n_rows++;
+	}
+	w->n_stacks = r->table->stacks.n;
+	return 0;
+}
+
+/* --- all of it --- */
+
+static int start(struct reader *r, bool folded, struct err *e)
+{
+	uint64_t seed = 0;
+
+	r->w->folded = folded;
+	if (!folded)
+		return folding_new(&r->options, &r->folding, e);
+	/* unpredictable if the kernel has random bytes; the result is the same with a fixed seed */
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
+		seed = HASH_K3;
+	foldtab_init(&r->own, seed);
+	return 0;
+}
+
+static int read_all(struct reader *r, struct paragraphs *in, struct err *e)
+{
+	struct paragraph para;
+	bool started = false;
+	int code;
+
+	while ((code = paragraphs_next(in, &para, e)) > 0) {
+		code = 0;
+		if (!started)
+			code = start(r, is_folded(&para), e);
+		started = true;
+		if (!code)
+			code = r->folding ? folding_add(r->folding, in, &para, e)
+					  : folded_add(r, in, &para, e);
+		if (code)
+			return code;
+	}
+	return code ? code : started ? 0 : start(r, true, e);
+}
+
+static uint32_t keep_name(struct waits *w, const char *name)
+{
+	return name ? keep(w, (str){ name, strlen(name) }) : 0;
+}
+
+/* What folding reports. */
+static int take_report(struct waits *w, const struct folding_report *f)
+{
+	w->n_records = f->records;
+	w->n_filtered = f->filtered;
+	w->n_malformed = f->malformed;
+	w->bad_path = f->bad_path;
+	w->bad_line = f->bad_line;
+	w->bad_why = f->bad_why;
+	w->event = keep_name(w, f->event);
+	w->other = keep_name(w, f->other);
+	return w->event == INTERN_NONE || w->other == INTERN_NONE ? -ENOMEM : 0;
+}
+
+static void choose_unit(struct waits *w)
+{
+	str event;
+
+	event.p = waits_string(w, w->event, &event.len);
+	/* such text is in ns in any case */
+	w->is_time |= is(event, "offcpu-time");
+	if (w->is_time)
+		w->unit = WAITS_UNIT_NS;
+	else if (w->unit == WAITS_UNIT_AUTO)
+		w->is_time = w->folded;
+	else
+		w->is_time = w->unit != WAITS_UNIT_COUNT;
+}
+
+static int read_waits(struct reader *r, struct paragraphs *in, struct err *e)
+{
+	int code;
+
+	if (intern_put(&r->w->strings, "", 0) != 0)
+		return err_nomem(e, "the waits");
+	code = read_all(r, in, e);
+	if (code)
+		return code;
+	r->table = r->folding ? folding_table(r->folding) : &r->own;
+	if (r->folding && take_report(r->w, folding_report(r->folding)) != 0)
+		return err_nomem(e, "the waits");
+	choose_unit(r->w);
+	return make_rows(r, e);
+}
+
+int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, struct err *e)
+{
+	struct reader r = { .w = w };
+	int code;
+
+	*w = (struct waits){ .unit = unit };
+	r.client = (struct folding_client){
+		.ctx = &r, .comment = on_comment, .name = on_name, .added = on_added
+	};
+	r.options = (struct folding_opts){ .delimit = true, .module = true, .client = &r.client };
+	code = read_waits(&r, in, e);
+	folding_free(r.folding);
+	foldtab_free(&r.own);
+	free(r.cells);
+	idmap_free(&r.by_process);
+	idmap_free(&r.by_thread);
+	intern_free(&r.paths);
+	return code;
+}
+
+void waits_free(struct waits *w)
+{
+	intern_free(&w->strings);
+	free(w->functions);
+	free(w->paths);
+	free(w->processes);
+	free(w->threads);
+	free(w->rows);
+	free(w->lost);
+	*w = (struct waits){ 0 };
+}

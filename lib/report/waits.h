@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * waits - a text's records in memory: who waited, where, and how long, summed by stack, thread, kind
+ * and state.
+ *
+ * The text is that of symbolize or of perf script (fold/script.h), or folded lines; its first line
+ * decides. Memory grows with the number of distinct stacks, not with the text.
+ *
+ * A path is the user functions of a stack and the system call that it is in. Kernel functions below the
+ * system call do not belong to it, except in a stack without user functions and system call: that of
+ * a kernel thread.
+ */
+#ifndef STACKTOOLS_REPORT_WAITS_H
+#define STACKTOOLS_REPORT_WAITS_H
+
+#include "base/err.h"
+#include "base/intern.h"
+#include "fold/script.h"
+
+/* Exact: 2^60 records of the greatest time. */
+typedef unsigned __int128 wait_sum;
+
+#define WAITS_NONE UINT32_MAX
+
+struct wait_stats {
+	wait_sum total; /* in ns if waits->is_time */
+	wait_sum count;
+	wait_sum split; /* the part of TOTAL of which it is known what was runnable */
+	wait_sum runnable; /* of SPLIT: on a run queue, after the wake-up */
+	wait_sum whole; /* waits that last from the beginning of the recording to its end */
+	uint64_t max_ns;
+	bool has_max;
+};
+
+void wait_stats_add(struct wait_stats *to, const struct wait_stats *s);
+
+struct wait_path {
+	size_t first; /* in waits->functions: strings, outermost first */
+	uint32_t n;
+	uint32_t call; /* string: the system call; 0 = none */
+	bool kernel; /* the functions are the kernel's */
+};
+
+struct wait_process {
+	uint32_t id, name; /* strings */
+};
+
+struct wait_thread {
+	uint32_t id, name; /* strings */
+	uint32_t process; /* index */
+};
+
+struct wait_row {
+	uint32_t path, thread; /* indexes; thread WAITS_NONE: not known */
+	uint32_t process;
+	uint32_t kind, state; /* strings; 0 = not known */
+	uint32_t module; /* string: the file of the innermost user frame */
+	struct wait_stats stats;
+};
+
+struct wait_loss {
+	uint32_t name;
+	uint64_t count;
+};
+
+enum waits_unit { WAITS_UNIT_AUTO, WAITS_UNIT_NS, WAITS_UNIT_US, WAITS_UNIT_MS, WAITS_UNIT_COUNT };
+
+struct waits {
+	struct intern strings; /* 0 is "" */
+	uint32_t *functions; /* of all paths */
+	size_t n_functions, max_functions;
+	struct wait_path *paths;
+	size_t n_paths, max_paths;
+	struct wait_process *processes;
+	size_t n_processes, max_processes;
+	struct wait_thread *threads;
+	size_t n_threads, max_threads;
+	struct wait_row *rows;
+	size_t n_rows;
+	struct wait_loss *lost; /* of the recorder, as the text reports it */
+	size_t n_lost, max_lost;
+	uint32_t damaged; /* string: what is damaged in the capture; 0 = nothing */
+	uint64_t elapsed_ns; /* of all recordings; 0 = not known */
+	size_t n_stacks; /* distinct ones, with their kernel functions */
+	bool is_time; /* totals are in ns; else they are waits (unit count), or periods of EVENT */
+	bool folded; /* there are no counts */
+	bool has_max, has_kind, has_state, has_split; /* whether any record has them */
+	uint32_t event; /* string: the one that is counted; 0 = none in the text */
+	enum waits_unit unit; /* of the numbers in the text, where it does not say so itself */
+
+	uint64_t n_records; /* counted */
+	uint64_t n_filtered; /* of other events, */
+	uint32_t other; /* string: the first of which is this one */
+	uint64_t n_malformed; /* lines or records that were skipped, */
+	const char *bad_path; /* and of the first one: where it is, and why */
+	uint64_t bad_line;
+	const char *bad_why;
+};
+
+/* Read all of IN. Release with waits_free(), also after an error. 0 or -errno. */
+int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, struct err *e);
+void waits_free(struct waits *w); /* a zeroed one is fine */
+
+static inline const char *waits_string(const struct waits *w, uint32_t id, size_t *len)
+{
+	return intern_text(&w->strings, id, len);
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libFuzzer target (`make fuzz`): any bytes as what stackreport reads, ranked and printed in each
+ * way. t/data/fold is a seed corpus.
+ *
+ * The first byte chooses options. Besides crashes, this checks that the sums of the groups and of what
+ * is set aside are the sum of all waits.
+ */
+#include "report/print.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_sums(const struct ranking *r)
+{
+	wait_sum sum = 0;
+
+	for (size_t i = 0; i < r->groups.n; i++)
+		sum += r->groups.p[i].stats.total;
+	if (sum != r->ranked ||
+		r->ranked + r->set_aside_idle.stats.total + r->set_aside_once.stats.total != r->all.total)
+		__builtin_trap();
+}
+
+static void rank(const struct waits *w, uint8_t choice, struct out *out)
+{
+	struct ranking_opts opts = { .by = choice % (RANKING_STATE + 1),
+		.all = choice & 8,
+		.kinds = choice & 16 ? "idle,lock" : NULL };
+	struct report_print p = {
+		.waits = w, .opts = &opts, .format = choice / 64 % 3, .width = 40 + choice
+	};
+	struct ranking_function function = { 0 };
+	struct ranking ranking = { 0 };
+
+	if (ranking_make(&ranking, w, &opts, NULL) == 0) {
+		if (opts.by != RANKING_FUNCTION && opts.by != RANKING_THREAD)
+			check_sums(&ranking);
+		report_ranking(out, &p, &ranking, NULL);
+	}
+	if (ranking_function(&function, w, &opts, choice & 32 ? "main" : "f", NULL) == 0)
+		report_function(out, &p, &function, "main", NULL);
+	ranking_free(&ranking);
+	ranking_function_free(&function);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct paragraphs *in = NULL;
+	struct waits waits = { 0 };
+	struct out out = { 0 };
+	char path[64];
+	const char *paths[] = { path };
+	int fd, null;
+
+	if (!size)
+		return 0;
+	null = memfd_create("out", 0);
+	fd = memfd_create("fuzz", 0);
+	if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)(size - 1))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (paragraphs_open(paths, 1, &in, NULL) == 0 && out_init(&out, null, NULL) == 0 &&
+		waits_read(&waits, in, data[0] % 5, NULL) == 0)
+		rank(&waits, data[0], &out);
+	out_flush(&out, NULL);
+	out_free(&out);
+	waits_free(&waits);
+	paragraphs_close(in);
+	close(fd);
+	close(null);
+	return 0;
+}
