@@ -40,6 +40,8 @@ static const struct cli_option options[] = {
 		"were "
 		"instead",
 		CLI_WORD(struct opts, unit, units) },
+	{ 0, "balanced", NULL, "cut the final arguments of a name only: templates and operators stay",
+		CLI_FLAG(struct opts, folding.frames.balanced) },
 	{ 0, "threads", NULL, "a first frame that names the thread", CLI_FLAG(struct opts, folding.threads) },
 	{ 0, "delimit", NULL, "- between user and kernel frames, -- before a waker",
 		CLI_FLAG(struct opts, folding.delimit) },

@@ -48,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	o.delimit = data[0] & 16;
 	o.threads = data[0] & 32;
 	o.by_count = data[0] & 64;
+	o.frames.balanced = data[0] & 128;
 	fd = memfd_create("fuzz", 0);
 	if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)(size - 1))
 		return 0;

@@ -172,6 +172,47 @@ folds "different stacks with the same text are one line" \
 	"ab;a:b 5
 ab;c;d 10"
 
+## names with balanced brackets
+
+for cxx in g++ clang++; do
+	if command -v $cxx >/dev/null && $cxx -std=c++17 -w -c -o "$TMP/functions.o" "$F/functions.cc" 2>/dev/null; then
+		ok "--balanced leaves of $cxx's names what c++filt -p does, and none becomes another" \
+			perl "$F/functions" "$fold" "$TMP/functions.o"
+	else
+		skip "--balanced leaves of $cxx's names what c++filt -p does, and none becomes another" "no $cxx"
+	fi
+done
+N='\t1 main::{lambda(int)#1}::operator()(int) const+0x1 (/x)\n'
+N="$N"'\t2 <fn() -> T as core::ops::FnOnce<Args>>::call_once{{vtable.shim}}+0x2 (/x)\n'
+folds "by default names are those of stackcollapse-perf.pl" "ab 1/2 1.5: 7 e:\n$N\n" \
+	'ab;<fn; T as core::ops::FnOnce<Args>>::call_once{{vtable.shim}}_[i];main::{lambda 7'
+folds "--balanced keeps lambdas and Rust's traits" "ab 1/2 1.5: 7 e:\n$N\n" \
+	'ab;<fn() -> T as core::ops::FnOnce<Args>>::call_once{{vtable.shim}};main::{lambda(int)#1}::operator() 7' \
+	--balanced
+folds "--balanced: an inline chain is divided, a part of a name is not" \
+	'ab 1/2 1.5: 7 e:\n\t1 P::operator->()->f<(a->b)>(int)->g+0x2 (/x)\n\n' \
+	'ab;P::operator->;f<(a->b)>_[i];g_[i] 7' --balanced
+folds "--balanced: ';' becomes ':', quotes stay, marks are added" \
+	'ab 1/2 1.5: 7 e:\n\t1 Ljava/lang/Thread;::sleep (/tmp/perf-1.map)\n\t2 operator"" _s(char) (/x)\n\tffffffff81000000 f.isra.0+0x3 ([nfs])\n\n' \
+	'ab;f.isra.0_[k];operator"" _s;Ljava/lang/Thread:::sleep_[j] 7' --balanced --all
+folds "--balanced: a name in an anonymous namespace is a frame, a process in parentheses is not" \
+	'ab 1/2 1.5: 7 e:\n\t1 (anonymous namespace)::f(int)+0x1 (/x)\n\t2 (bash) (/x)\n\t3 net/http.(*Client).Do (/x)\n\n' \
+	'ab;net/http.(*Client).Do;(anonymous namespace)::f 7' --balanced
+folds "--balanced: a frame without a symbol" \
+	'ab 1/2 1.5: 7 e:\n\t1 [unknown] (/lib/a.so)\n\t2 [stopped: no table (x)] ([unknown])\n\n' \
+	'ab;[stopped: no table (x)];[a.so] 7' --balanced
+for name in '(' '<(' 'a->' '()' ')' 'operator' '[(' ' [clone ' "f(int) const" "'"; do
+	NAME=$name perl -e 'print "ab 1/2 1.5: 1 e:\n\t1 f", $ENV{NAME} x (1 << 20) / length $ENV{NAME}, "(int) (/x)\n\n"' >"$TMP/in"
+	run timeout 60 "$fold" --balanced "$TMP/in"
+	is "$rc:$(wc -l <"$out")" "0:1" "--balanced: 1 MiB of '$name' is a name"
+done
+for seed in 1 2 3; do
+	perl "$F/gen" $seed >"$TMP/random"
+	is "$("$fold" --balanced "$TMP/random" 2>/dev/null | awk '{ s += $NF } END { print s }')" \
+		"$("$fold" "$TMP/random" 2>/dev/null | awk '{ s += $NF } END { print s }')" \
+		"--balanced: a hostile stream ($seed) has the same total"
+done
+
 ## events
 
 in_file "$A$C$A"
