@@ -9,12 +9,16 @@
 
 enum unit { UNIT_NS, UNIT_US, UNIT_MS, UNIT_COUNT };
 static const char *const units[] = { "ns", "us", "ms", "count", NULL };
+static const char *const weights[] = {
+	[FOLDING_BOTH] = "both", [FOLDING_BLOCKED] = "blocked", [FOLDING_RUNNABLE] = "runnable", NULL
+};
 
 struct opts {
 	struct folding_opts folding;
 	bool all; /* --all */
 	bool expand, context; /* --inline, --context */
 	enum unit unit;
+	struct cli_list kinds; /* const char * */
 	const char *min; /* parsed once the unit is known */
 	struct foldtab_query query;
 	struct cli_list files; /* const char * */
@@ -40,6 +44,16 @@ static const struct cli_option options[] = {
 		"were "
 		"instead",
 		CLI_WORD(struct opts, unit, units) },
+	{ 0, "weight", "WEIGHT",
+		"what of a wait is summed: both (default), blocked: until its wake-up, runnable: on the run "
+		"queue",
+		CLI_WORD(struct opts, folding.weight, weights) },
+	{ 0, "runnable", NULL, "time on the run queue below a frame [runnable], or [preempted]",
+		CLI_FLAG(struct opts, folding.runnable) },
+	{ 0, "kind", "LIST", "only waits of these kinds: disk-read,fsync", CLI_TEXTS(struct opts, kinds) },
+	{ 0, "no-idle", NULL, "without waits of kind idle", CLI_FLAG(struct opts, folding.no_idle) },
+	{ 0, "balanced", NULL, "cut the final arguments of a name only: templates and operators stay",
+		CLI_FLAG(struct opts, folding.frames.balanced) },
 	{ 0, "threads", NULL, "a first frame that names the thread", CLI_FLAG(struct opts, folding.threads) },
 	{ 0, "delimit", NULL, "- between user and kernel frames, -- before a waker",
 		CLI_FLAG(struct opts, folding.delimit) },
@@ -48,6 +62,33 @@ static const struct cli_option options[] = {
 	{ 0, "top", "N", "only the N greatest", CLI_NUMBER(struct opts, query.top), .min = 1 },
 	{ .arg = "FILE", CLI_FILES(struct opts, files) },
 };
+
+/* Is it a list of words, "disk-read,fsync"? Kinds are not checked by name: there may be others. */
+static bool is_kind_list(const char *list)
+{
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+	for (const char *p = list;; p++) {
+		size_t n = strspn(p, chars);
+
+		p += n;
+		if (!n || !*p || *p != ',')
+			return n && !*p;
+	}
+}
+
+static int check_kinds(const struct cli *c, struct opts *o)
+{
+	o->folding.kinds = o->kinds.p;
+	o->folding.n_kinds = o->kinds.n;
+	for (size_t i = 0; i < o->kinds.n; i++) {
+		if (!is_kind_list(o->folding.kinds[i]))
+			return cli_usage(c,
+				"option '--kind': '%s' is not a list of kinds, such as disk-read,fsync",
+				o->folding.kinds[i]);
+	}
+	return CLI_OK;
+}
 
 /* --min is a count or a time, depending on --unit. */
 static int check(const struct cli *c, void *opts)
@@ -69,7 +110,12 @@ static int check(const struct cli *c, void *opts)
 		rc = o->folding.by_count ? cli_u64(o->min, 0, UINT64_MAX, &min, &e)
 					 : cli_duration(o->min, o->query.divide, &min, &e);
 	o->query.min = min;
-	return rc ? cli_usage(c, "option '--min': %s", e.msg) : CLI_OK;
+	if (rc)
+		return cli_usage(c, "option '--min': %s", e.msg);
+	if (o->folding.weight != FOLDING_BOTH && (o->folding.by_count || o->folding.runnable))
+		return cli_usage(c, "--weight=%s and %s exclude one another", weights[o->folding.weight],
+			o->folding.by_count ? "--unit=count" : "--runnable");
+	return check_kinds(c, o);
 }
 
 /* If installed as stackfold, it uses that name. */
@@ -93,18 +139,53 @@ static void warn_event(const struct opts *o, const struct folding_report *r)
 		cli_warn(&cli, "no record is of event '%s'; the first one is of '%s'", r->event, r->other);
 }
 
-/* Report what was skipped or omitted. Returns the exit status. */
-static int report(const struct opts *o, const struct folding_report *r, const struct foldtab_lines *l)
+/* Waits without runnable_ns: left out of --weight, whole in --runnable. Returns the exit status. */
+static int report_runnable(const struct opts *o, const struct folding_report *r)
 {
-	bool nothing = o->folding.event && o->folding.event[0] && !r->records && r->other;
+	const bool one = r->no_runnable == 1, left_out = o->folding.weight != FOLDING_BOTH;
 	struct err e = { 0 };
 
-	warn_event(o, r);
-	if (l->vanished)
-		cli_warn(&cli, "%zu %s omitted: less than half of the unit", l->vanished,
-			l->vanished == 1 ? "stack is" : "stacks are");
+	if (!r->no_runnable)
+		return CLI_OK;
+	err_set(&e, -ENODATA, "%llu %s no runnable_ns: %s", (unsigned long long)r->no_runnable,
+		one ? "wait has" : "waits have",
+		!left_out ? "time on the run queue is not shown apart"
+		: one     ? "it is left out"
+			  : "they are left out");
+	err_hint(&e, "%s",
+		r->has_comment ? "recorded by an older recorder, or in a mode that does not measure it"
+			       : "only the text of symbolize has it, in the comment before each record");
+	cli_error(&cli, &e);
+	return left_out || !r->has_runnable ? CLI_INCOMPLETE : CLI_OK;
+}
+
+/* Waits that --kind left out because the text does not say of which kind they are, or all. */
+static int report_kinds(const struct folding_report *r)
+{
+	struct err e = { 0 };
+
+	if (r->no_kind) {
+		err_set(&e, -ENODATA, "%llu %s no kind: %s left out", (unsigned long long)r->no_kind,
+			r->no_kind == 1 ? "wait has" : "waits have", r->no_kind == 1 ? "it is" : "they are");
+		err_hint(&e, "%s",
+			r->has_comment
+				? "this text was made by an older symbolize"
+				: "only the text of symbolize has it, in the comment before each record");
+		cli_error(&cli, &e);
+		return CLI_INCOMPLETE;
+	}
+	if (r->folded || !r->other_kinds)
+		return CLI_OK;
+	cli_warn(&cli, "no wait is of these kinds; the first one is of kind '%s'", r->other_kind);
+	return CLI_INCOMPLETE;
+}
+
+static int report_malformed(const struct folding_report *r)
+{
+	struct err e = { 0 };
+
 	if (!r->malformed)
-		return nothing ? CLI_INCOMPLETE : CLI_OK;
+		return CLI_OK;
 	err_set(&e, -EINVAL, "%llu malformed %s skipped; the first is line %llu of '%s': %s",
 		(unsigned long long)r->malformed,
 		r->malformed == 1 ? "line or record is" : "lines or records are",
@@ -115,6 +196,26 @@ static int report(const struct opts *o, const struct folding_report *r, const st
 			cli.name);
 	cli_error(&cli, &e);
 	return CLI_INCOMPLETE;
+}
+
+static int worse(int a, int b)
+{
+	return MAX(a, b);
+}
+
+/* Report what was skipped or omitted. Returns the exit status. */
+static int report(const struct opts *o, const struct folding_report *r, const struct foldtab_lines *l)
+{
+	bool nothing = o->folding.event && o->folding.event[0] && !r->records && r->other;
+	int status = nothing ? CLI_INCOMPLETE : CLI_OK;
+
+	warn_event(o, r);
+	if (l->vanished)
+		cli_warn(&cli, "%zu %s omitted: less than half of the unit", l->vanished,
+			l->vanished == 1 ? "stack is" : "stacks are");
+	status = worse(status, report_runnable(o, r));
+	status = worse(status, report_kinds(r));
+	return worse(status, report_malformed(r));
 }
 
 static int print(const struct foldtab_lines *l, struct err *e)

@@ -110,6 +110,15 @@ struct frame_span {
 
 enum state { OUTSIDE, SKIPPING };
 
+/* The parts of a record's weight: what is added to its stack, and to its stack with one more frame. */
+enum part { PART_STACK, PART_RUNNABLE, PART_PREEMPTED, PARTS };
+static const char *const part_frames[PARTS] = { "", "[runnable]", "[preempted]" };
+
+/* The ids of a stack with each of part_frames, plus one; 0 = not made yet. */
+struct part_stacks {
+	uint32_t id_1[PARTS];
+};
+
 struct folding {
 	const struct folding_opts *o;
 	struct foldtab table;
@@ -118,6 +127,10 @@ struct folding {
 	enum state state; /* SKIPPING: the previous paragraph was cut inside a record */
 	struct frame_span *frames; /* of the current stack, innermost first */
 	size_t n_frames, max_frames;
+	bool needs_comment; /* of each record, by the options */
+	bool skips_zeroes; /* a stack may get nothing of a wait */
+	struct part_stacks *part_stacks; /* index = id of a stack */
+	size_t max_part_stacks;
 	struct buf functions; /* text of the frames */
 	struct perfscript_str module; /* of the innermost user frame */
 	bool has_module;
@@ -149,6 +162,9 @@ int folding_new(const struct folding_opts *opts, struct folding **ret, struct er
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
 		seed = HASH_K3;
 	f->o = opts;
+	f->needs_comment = opts->client || opts->by_count || opts->weight != FOLDING_BOTH || opts->runnable ||
+			   opts->no_idle || opts->n_kinds;
+	f->skips_zeroes = opts->weight != FOLDING_BOTH || opts->runnable;
 	foldtab_init(&f->table, seed);
 	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
 		if (bodycache_init(&f->cache[i], seed, e) != 0) {
@@ -176,7 +192,9 @@ void folding_free(struct folding *f)
 	foldtab_free(&f->table);
 	free(f->report.event);
 	free(f->report.other);
+	free(f->report.other_kind);
 	free(f->frames);
+	free(f->part_stacks);
 	buf_free(&f->functions);
 	buf_free(&f->text);
 	buf_free(&f->scratch);
@@ -357,21 +375,6 @@ static uint32_t stack_of(struct folding *f)
 	return out->failed ? INTERN_NONE : intern_put(&f->table.stacks, out->p, out->len);
 }
 
-/* The weight of a record, and *WAIT of its comment if that is needed; the reason if it is not a number. */
-static const char *weight_of(
-	const struct folding *f, const struct record *r, uint64_t *weight, struct perfscript_wait *wait)
-{
-	const bool by_count = f->o->by_count;
-
-	*weight = by_count ? 1 : r->h.period;
-	if (r->wait.len && (by_count || f->o->client) && !perfscript_wait(r->wait.p, r->wait.len, wait))
-		return by_count ? "a count that is not a 64-bit number"
-				: "a comment with a number that does not fit 64 bits";
-	if (by_count && wait->has_count)
-		*weight = wait->count;
-	return !by_count && r->h.overflow ? "a period that does not fit 64 bits" : NULL;
-}
-
 static int keep_name(char **where, struct perfscript_str name, struct err *e)
 {
 	*where = strndup(name.p, name.len);
@@ -395,37 +398,195 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);
 }
 
+static void add_saturated(uint64_t *sum, uint64_t n)
+{
+	if (__builtin_add_overflow(*sum, n, sum))
+		*sum = UINT64_MAX;
+}
+
+static uint64_t waits_of(const struct perfscript_wait *w)
+{
+	return w->has_count ? w->count : 1;
+}
+
+/* Is WORD in LIST, "poll,pipe"? */
+static bool is_listed(const char *list, struct perfscript_str word)
+{
+	for (const char *p = list, *end; *p; p = *end ? end + 1 : end) {
+		end = strchrnul(p, ',');
+		if ((size_t)(end - p) == word.len && memcmp(p, word.p, word.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Is a wait of a kind that is to be folded? Counts it if not. 1, 0, or -ENOMEM. */
+static int is_chosen_kind(struct folding *f, const struct perfscript_wait *w, struct err *e)
+{
+	struct folding_report *rep = &f->report;
+	const struct folding_opts *o = f->o;
+	bool listed = !o->n_kinds;
+
+	if (o->no_idle && w->kind.len && is_listed("idle", w->kind))
+		return 0;
+	if (!w->kind.len && !listed) {
+		add_saturated(&rep->no_kind, waits_of(w));
+		return 0;
+	}
+	for (size_t i = 0; i < o->n_kinds && !listed; i++)
+		listed = is_listed(o->kinds[i], w->kind);
+	if (listed)
+		return 1;
+	add_saturated(&rep->other_kinds, waits_of(w));
+	return rep->other_kind ? 0 : keep_name(&rep->other_kind, w->kind, e);
+}
+
+/*
+ * Divide the period of R into the parts that the options ask for. 1, or 0 if a weight is asked for
+ * that the wait does not have. *BAD: what is wrong with the record, or NULL.
+ */
+static int divide(struct folding *f, const struct record *r, const struct perfscript_wait *w,
+	uint64_t part[PARTS], const char **bad)
+{
+	const struct folding_opts *o = f->o;
+	const bool whole = o->weight == FOLDING_BOTH && !o->runnable;
+	uint64_t period = r->h.period, runnable = w->preempted ? period : w->runnable_ns;
+
+	part[PART_STACK] = period;
+	if (r->h.overflow)
+		*bad = "a period that does not fit 64 bits";
+	else if (!whole && w->has_runnable &&
+		 (w->runnable_ns > period || (w->has_total && w->runnable_ns > w->total_ns)))
+		*bad = "a runnable_ns that is greater than the whole wait";
+	if (*bad || whole)
+		return 1;
+	if (!w->has_runnable && !w->preempted) {
+		add_saturated(&f->report.no_runnable, waits_of(w));
+		return o->weight == FOLDING_BOTH;
+	}
+	f->report.has_runnable = true;
+	if (o->runnable)
+		part[w->preempted ? PART_PREEMPTED : PART_RUNNABLE] = runnable;
+	part[PART_STACK] = o->weight == FOLDING_RUNNABLE ? runnable : period - runnable;
+	return 1;
+}
+
+/*
+ * The parts of the weight of a record whose comment, *W, is needed. 1, 0 if an option leaves it out, or
+ * -ENOMEM. *BAD: what is wrong with the record, or NULL.
+ */
+static int weigh(struct folding *f, const struct record *r, struct perfscript_wait *w, uint64_t part[PARTS],
+	const char **bad, struct err *e)
+{
+	const struct folding_opts *o = f->o;
+	int code;
+
+	if (r->wait.len && !perfscript_wait(r->wait.p, r->wait.len, w)) {
+		*bad = o->by_count ? "a count that is not a 64-bit number"
+				   : "a number in the comment that is not a 64-bit one";
+		return 1;
+	}
+	f->report.has_comment |= r->wait.len != 0;
+	code = o->no_idle || o->n_kinds ? is_chosen_kind(f, w, e) : 1;
+	if (code <= 0)
+		return code;
+	if (!o->by_count)
+		return divide(f, r, w, part, bad);
+	part[o->runnable && w->preempted ? PART_PREEMPTED : PART_STACK] = waits_of(w);
+	return 1;
+}
+
+/* The id of STACK with the frame of PART as its innermost. */
+static uint32_t part_stack(struct folding *f, uint32_t stack, enum part part)
+{
+	const bool reverse = f->o->reverse;
+	struct buf *out = &f->text;
+	const char *text;
+	uint32_t *id_1;
+	size_t len;
+
+	if (base_grow(&f->part_stacks, &f->max_part_stacks, stack + (size_t)1, sizeof(*f->part_stacks)) != 0)
+		return INTERN_NONE;
+	id_1 = &f->part_stacks[stack].id_1[part];
+	if (*id_1)
+		return *id_1 - 1;
+	text = intern_text(&f->table.stacks, stack, &len);
+	buf_reset(out);
+	if (!reverse)
+		buf_put(out, text, len);
+	buf_put(out, ";", !reverse);
+	buf_put(out, part_frames[part], strlen(part_frames[part]));
+	buf_put(out, ";", reverse);
+	if (reverse)
+		buf_put(out, text, len);
+	if (!out->failed)
+		*id_1 = intern_put(&f->table.stacks, out->p, out->len) + 1;
+	return *id_1 - 1;
+}
+
+/* Add the parts that have a frame of their own. */
+static int add_parts(
+	struct folding *f, uint32_t name, uint32_t stack, const uint64_t part[PARTS], struct err *e)
+{
+	for (enum part i = PART_RUNNABLE; i < PARTS; i++) {
+		uint32_t own, pair;
+
+		if (!part[i])
+			continue;
+		own = part_stack(f, stack, i);
+		pair = own == INTERN_NONE ? FOLDTAB_NONE : foldtab_pair(&f->table, name, own);
+		if (pair == FOLDTAB_NONE)
+			return err_nomem(e, "the distinct stacks");
+		f->table.pairs[pair].sum += part[i];
+	}
+	return 0;
+}
+
 /* Add R to the sum of its stack; the cached V avoids looking up their pair. */
 static int account(struct folding *f, const struct paragraphs *in, const struct record *r,
 	struct bodycache_value *v, struct err *e)
 {
 	const struct folding_client *client = f->o->client;
 	struct perfscript_wait wait = { 0 };
-	const char *bad;
-	uint64_t weight;
+	uint64_t part[PARTS] = { 0 };
+	const char *bad = NULL;
 	uint32_t name;
+	int code = 1;
 
 	if (!r->chosen) {
 		f->report.filtered++;
 		return 0;
 	}
-	bad = weight_of(f, r, &weight, &wait);
+	if (f->needs_comment) {
+		code = weigh(f, r, &wait, part, &bad, e);
+	} else {
+		part[PART_STACK] = r->h.period;
+		bad = r->h.overflow ? "a period that does not fit 64 bits" : NULL;
+	}
+	if (code < 0)
+		return code;
 	if (bad) {
 		malformed(f, in, r->line, bad);
 		return 0;
 	}
+	f->report.records++;
+	if (!code)
+		return 0;
+	f->report.folded++;
 	name = name_of(f, &r->h, &wait);
 	if (name == INTERN_NONE || v->stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
+	code = f->o->runnable ? add_parts(f, name, v->stack, part, e) : 0;
+	if (code || (f->skips_zeroes && !part[PART_STACK]))
+		return code;
 	if (name != v->name) {
 		v->pair = foldtab_pair(&f->table, name, v->stack);
 		v->name = name;
 	}
 	if (v->pair == FOLDTAB_NONE)
 		return err_nomem(e, "the distinct stacks");
-	f->table.pairs[v->pair].sum += weight;
-	f->report.records++;
-	return client ? client->added(client->ctx, v->pair, weight, &wait, e) : 0;
+	f->table.pairs[v->pair].sum += part[PART_STACK];
+	return client ? client->added(client->ctx, v->pair, part[PART_STACK], &wait, e) : 0;
 }
 
 /* A record without a blank line at its end. A record that is not a sample never has one. */

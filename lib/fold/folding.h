@@ -88,6 +88,13 @@ struct folding_client {
 		void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *w, struct err *e);
 };
 
+/* What of a wait is summed. */
+enum folding_weight {
+	FOLDING_BOTH, /* the period */
+	FOLDING_BLOCKED, /* the period without runnable_ns; 0 if the thread was preempted */
+	FOLDING_RUNNABLE, /* runnable_ns; the period if the thread was preempted */
+};
+
 struct folding_opts {
 	bool pid, tid; /* ids after the process name; tid implies pid */
 	bool threads; /* a first frame with the name of the thread */
@@ -95,16 +102,28 @@ struct folding_opts {
 	bool delimit; /* "-" between user and kernel frames, "--" before a waker */
 	bool module; /* "\n" and the file of the innermost user frame end the stack, if it has one */
 	bool by_count; /* weigh a record by its count= (1 if missing), not by its period */
+	enum folding_weight weight; /* stacks of which all is 0 are not in the table */
+	bool runnable; /* runnable_ns goes below "[runnable]", preempted waits below "[preempted]" */
+	bool no_idle; /* without waits of kind "idle" */
+	const char *const *kinds; /* lists, "poll,pipe": only waits of these kinds; NULL: of all */
+	size_t n_kinds;
 	const char *event; /* the one to fold; NULL or "": the first one seen */
 	struct foldframe_opts frames;
 	const struct folding_client *client; /* NULL = none */
 };
 
 struct folding_report {
-	uint64_t records; /* folded */
+	uint64_t records; /* of the event, well-formed */
+	uint64_t folded; /* of these, without those that an option leaves out */
 	uint64_t filtered; /* of other events */
 	char *event; /* the one folded, NULL = none seen */
 	char *other; /* the first other event, NULL = none */
+	bool has_comment; /* a record of the event has a "# wait:" comment; read only if an option needs it */
+	bool has_runnable; /* a record has runnable_ns, or was preempted */
+	uint64_t no_runnable; /* waits without it, if it is needed: left out by weight, otherwise whole */
+	uint64_t no_kind; /* waits without a kind, if kinds are given: left out */
+	uint64_t other_kinds; /* waits of kinds that are left out */
+	char *other_kind; /* the first one, NULL = none */
 	uint64_t malformed;
 	const char *bad_path; /* position of the first one */
 	uint64_t bad_line;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "fold/frames.h"
+#include "fold/balanced.h"
 
 #include <errno.h>
 #include <string.h>
@@ -139,12 +140,16 @@ static size_t args_at(const char *p, size_t len)
 }
 
 /* Clean the LEN bytes at P in place; returns their new length. */
-static size_t tidy(char *p, size_t len, bool java)
+static size_t tidy(char *p, size_t len, bool balanced, bool java)
 {
-	size_t n = 0, all = is_go_method(p, len) ? len : args_at(p, len);
+	size_t n = 0, all;
 
+	if (balanced)
+		all = balanced_cut(p, len);
+	else
+		all = is_go_method(p, len) ? len : args_at(p, len);
 	for (size_t i = 0; i < all; i++) {
-		if (p[i] != '"' && p[i] != '\'')
+		if (balanced || (p[i] != '"' && p[i] != '\''))
 			p[n++] = p[i] == ';' ? ':' : p[i];
 	}
 	if (java && n && p[0] == 'L' && memchr(p, '/', n))
@@ -182,7 +187,7 @@ static void put_function(const struct perfscript_frame *f, struct perfscript_str
 	if (out->failed)
 		return;
 	if (out->len > at)
-		out->len = at + tidy((char *)out->p + at, out->len - at, java);
+		out->len = at + tidy((char *)out->p + at, out->len - at, o->balanced, java);
 	mark = annotation(o, f, (const char *)out->p + at, out->len - at, inlined);
 	buf_put(out, mark, strlen(mark));
 }
@@ -271,6 +276,34 @@ static int put_functions(const struct perfscript_frame *f, const char *p, const 
 	return n;
 }
 
+/* Each function of a chain, but not at an arrow that is a part of a name. */
+static int put_balanced(const struct perfscript_frame *f, size_t len, const struct foldframe_opts *o,
+	bool java, struct buf *out)
+{
+	struct perfscript_str name;
+	struct balanced b;
+	size_t at = out->len;
+	int n = 0;
+
+	balanced_chain(&b, f->sym.p, len);
+	while (balanced_next(&b, &name)) {
+		put_function(f, name, o, java, n > 0, out);
+		if (out->len - at > FOLDFRAME_MAX) {
+			out->len = at;
+			return -EFBIG;
+		}
+		n++;
+	}
+	return n;
+}
+
+/* "(bash)", what older versions of perf print for a process; by default also each name that begins with "(".
+ */
+static bool is_process(const char *p, size_t len, bool balanced)
+{
+	return p[0] == '(' && (!balanced || memchr(p, ')', len) == p + len - 1);
+}
+
 int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts *o, bool java,
 	struct buf *out, struct err *e)
 {
@@ -282,10 +315,11 @@ int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts 
 		if (n)
 			return n;
 	}
-	if (!len || f->sym.p[0] == '(')
+	if (!len || is_process(f->sym.p, len, o->balanced))
 		return 0;
 	if (o->kernel || o->jit || (java && memchr(f->sym.p, '/', len)) || !is_plain(f->sym.p, len))
-		return put_functions(f, f->sym.p, f->sym.p + len, o, java, out);
+		return o->balanced ? put_balanced(f, len, o, java, out)
+				   : put_functions(f, f->sym.p, f->sym.p + len, o, java, out);
 	buf_put(out, f->sym.p, len);
 	return 1;
 }

@@ -4,6 +4,7 @@
  *
  * The names are those of stackcollapse-perf.pl, byte for byte: offset and arguments are cut, "->"
  * separates inlined functions, an [unknown] symbol takes the name of its file, ';' becomes ':'.
+ * With `balanced`, fold/balanced.h decides what is cut and separated, and quotes stay.
  */
 #ifndef STACKTOOLS_FOLD_FRAMES_H
 #define STACKTOOLS_FOLD_FRAMES_H
@@ -16,6 +17,7 @@ struct foldframe_opts {
 	bool kernel; /* "_[k]" after kernel functions */
 	bool jit; /* "_[j]" after functions of a /tmp/perf-PID.map */
 	bool addrs; /* the address if there is no symbol */
+	bool balanced; /* cut the final arguments only, not what is behind the first "(" */
 	struct inliner *inliner; /* NULL = none */
 };
 

@@ -3,7 +3,7 @@
  * libFuzzer target (`make fuzz`): any bytes as perf script text, through the
  * reader, the grammar, the names and the table. t/data/fold is a seed corpus.
  *
- * The first byte chooses options. Besides crashes, this checks that the sums of
+ * The first two bytes choose options. Besides crashes, this checks that the sums of
  * the lines equal those in the table.
  */
 #include "fold/folding.h"
@@ -36,10 +36,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct paragraphs *in = NULL;
 	struct folding *f = NULL;
 	char path[64];
-	const char *paths[] = { path };
+	const char *paths[] = { path }, *kinds = "fsync,unknown";
 	int fd;
 
-	if (!size)
+	if (size < 2)
 		return 0;
 	o.frames.kernel = o.frames.jit = data[0] & 1;
 	o.frames.addrs = data[0] & 2;
@@ -48,8 +48,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	o.delimit = data[0] & 16;
 	o.threads = data[0] & 32;
 	o.by_count = data[0] & 64;
+	o.frames.balanced = data[0] & 128;
+	o.weight = data[1] % 3;
+	o.runnable = o.weight == FOLDING_BOTH && data[1] & 4;
+	o.no_idle = data[1] & 8;
+	o.kinds = &kinds;
+	o.n_kinds = data[1] >> 4 & 1;
 	fd = memfd_create("fuzz", 0);
-	if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)(size - 1))
+	if (fd < 0 || write(fd, data + 2, size - 2) != (ssize_t)(size - 2))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (paragraphs_open(paths, 1, &in, NULL) == 0 && folding_new(&o, &f, NULL) == 0 &&

@@ -172,6 +172,169 @@ folds "different stacks with the same text are one line" \
 	"ab;a:b 5
 ab;c;d 10"
 
+## blocked and runnable time, kinds
+
+K='\tffffffff81000000 schedule+0x1 ([kernel.kallsyms])\n\t34 main (/x)\n\n'
+W="# wait: count=2 total_ns=100 runnable_ns=30 kind=fsync\nab 1/2 1.5: 100 ev: \n$K"
+W="$W# wait: count=1 total_ns=50 runnable_ns=9 kind=preempted preempted=1\nab 1/2 1.5: 50 ev: \n$K"
+W="$W# wait: count=4 total_ns=8 runnable_ns=8 kind=idle\ncd 3/4 1.5: 8 ev: \n\t12 g (/x)\n\n"
+W="$W# wait: count=5 total_ns=3 runnable_ns=0 kind=poll\nef 5/6 1.5: 3 ev: \n\n"
+OLD="# wait: count=12 total_ns=20 kind=fsync\nab 1/2 1.5: 20 ev: \n$K"
+
+folds "--weight=both is the whole wait" "$W" "ab;main;schedule 150
+cd;g 8
+ef 3" --weight=both
+folds "--weight=blocked is without runnable_ns; a preempted wait has nothing of it, and no line is 0" "$W" \
+	"ab;main;schedule 70
+ef 3" --weight=blocked
+folds "--weight=runnable is runnable_ns, and the whole of a preempted wait" "$W" "ab;main;schedule 80
+cd;g 8" --weight=runnable
+folds "--runnable divides waits at [runnable] and [preempted]" "$W" "ab;main;schedule 70
+ab;main;schedule;[preempted] 50
+ab;main;schedule;[runnable] 30
+cd;g;[runnable] 8
+ef 3" --runnable
+folds "--runnable --reverse: they are the innermost frames" "$W" "[preempted];schedule;main;ab 50
+[runnable];g;cd 8
+[runnable];schedule;main;ab 30
+ef 3
+schedule;main;ab 70" --runnable --reverse
+folds "--runnable --delimit: they are behind the kernel's frames, unmarked" "$W" "ab;main;-;schedule_[k] 70
+ab;main;-;schedule_[k];[preempted] 50
+ab;main;-;schedule_[k];[runnable] 30
+cd;g;[runnable] 8
+ef 3" --runnable --delimit --kernel
+folds "--runnable: a record without frames has one" "# wait: total_ns=9 runnable_ns=4\nab 1/2 1.5: 9 e: \n\n" "ab 5
+ab;[runnable] 4" --runnable
+folds "--runnable --reverse: a record without frames has one" \
+	"# wait: total_ns=9 runnable_ns=4\nab 1/2 1.5: 9 e: \n\n" "[runnable];ab 4
+ab 5" --runnable --reverse
+folds "--runnable --unit=count counts each wait once" "$W" "ab;main;schedule 2
+ab;main;schedule;[preempted] 1
+cd;g 4
+ef 5" --runnable --unit=count
+folds "--runnable: a frame [runnable] of the text is the same line" \
+	"# wait: total_ns=9 runnable_ns=4\nab 1/2 1.5: 9 e: \n\t34 main (/x)\n\n# wait: total_ns=7 runnable_ns=0\nab 1/2 1.5: 7 e: \n\t12 [runnable] (/x)\n\t34 main (/x)\n\n" \
+	"ab;main 5
+ab;main;[runnable] 11" --runnable
+# sums over many records, by another program
+perl -e 'srand 5; for (1..3000) { my $t = 1 + int rand 1e6; my $p = rand() < 0.2;
+	printf "# wait: count=1 total_ns=%d runnable_ns=%d preempted=%d\nab 1/%d 1.5: %d e: \n\t12 f%d (/x)\n\t34 main (/x)\n\n",
+		$t, rand($t + 1), $p, 2 + rand 4, $t, rand 40 }' >"$TMP/many"
+perl -ne 'if (/total_ns=(\d+) runnable_ns=(\d+) preempted=(\d)/) { ($t, $r, $p) = ($1, $2, $3) }
+	if (/ (f\d+) /) { $s{"ab;main;$1"} += $p ? 0 : $t - $r; $s{"ab;main;$1;[runnable]"} += $p ? 0 : $r; $s{"ab;main;$1;[preempted]"} += $p ? $t : 0 }
+	END { print map { "$_ $s{$_}\n" } grep { $s{$_} } keys %s }' "$TMP/many" | LC_ALL=C sort >"$TMP/want"
+"$fold" --runnable "$TMP/many" >"$TMP/got"
+same "$TMP/got" "$TMP/want" "--runnable: the sums of 3000 waits are Perl's"
+is "$("$fold" --runnable "$TMP/many" | awk '{ s += $NF } END { print s }')" \
+	"$("$fold" "$TMP/many" | awk '{ s += $NF } END { print s }')" "--runnable does not change the total"
+
+in_file "$W$OLD"
+run "$fold" --weight=blocked "$TMP/in"
+is "$rc:$(head -n 1 "$out")" "1:ab;main;schedule 70" "--weight leaves out waits without runnable_ns, status 1"
+like "$(cat "$err")" '12 waits have no runnable_ns: they are left out' "the waits without runnable_ns are counted"
+like "$(cat "$err")" 'hint: .*older recorder, or in a mode that does not measure it' "the hint says why runnable_ns is missing"
+run "$fold" --runnable "$TMP/in"
+is "$rc:$(head -n 1 "$out")" "0:ab;main;schedule 90" "--runnable keeps waits without runnable_ns whole, status 0"
+like "$(cat "$err")" '12 waits have no runnable_ns: .*not shown apart' "--runnable reports waits without runnable_ns"
+in_file "$OLD"
+run "$fold" --runnable "$TMP/in"
+is "$rc:$(cat "$out")" "1:ab;main;schedule 20" "--runnable where no wait has runnable_ns gives status 1"
+in_file "$A"
+run "$fold" --weight=runnable "$TMP/in"
+is "$rc:$(cat "$out")" "1:" "--weight of perf's own text gives no line and status 1"
+like "$(tr '\n' ' ' <"$err")" '1 wait has no runnable_ns: it is left out.*hint: only the text of symbolize' \
+	"the hint for perf's own text names symbolize"
+is "$(grep -c 'no runnable_ns' "$err")" 1 "a report is printed once"
+in_file "# wait: total_ns=10 runnable_ns=11\n$A$B"
+for option in --weight=blocked --weight=runnable --runnable; do
+	run "$fold" $option "$TMP/in"
+	like "$(cat "$err")" "line 2 of .*a runnable_ns that is greater than the whole wait" \
+		"$option: a runnable_ns beyond the wait is malformed"
+	is "$rc" 1 "$option: a runnable_ns beyond the wait gives status 1"
+done
+for words in "total_ns=99 runnable_ns=11" "total_ns=9 runnable_ns=10" "runnable_ns=11 preempted=1"; do
+	in_file "# wait: $words\n$A$B"
+	run "$fold" --weight=runnable "$TMP/in"
+	like "$rc:$(grep malformed "$err")" "^1:.*line 2 of .*greater than the whole wait" "$words of a period of 10 is malformed"
+done
+folds "a preempted wait needs no runnable_ns" "# wait: preempted=1\n$A" "ab;main;f 10" --weight=runnable
+in_file "# wait: runnable_ns=1x\n$A$B"
+run "$fold" --runnable "$TMP/in"
+is "$rc:$(cat "$out")" "1:cd;main;g 5" "a record whose runnable_ns is not a number is skipped"
+like "$(cat "$err")" "line 2 of .*a number in the comment that is not a 64-bit one" "a runnable_ns that is not a number is reported"
+folds "without the options the comment is not looked at" "# wait: total_ns=10 runnable_ns=1x\n$A" "ab;main;f 10"
+
+folds "--kind folds waits of these kinds" "$W" "ab;main;schedule 100
+ef 3" --kind=fsync,poll
+folds "--kind may be given several times" "$W" "ab;main;schedule 100
+cd;g 8" --kind=idle --kind=lock,fsync
+folds "--kind compares whole words" "$W# wait: kind=pol\n$B" "ef 3" --kind=poll,po,ll
+folds "--no-idle leaves out idle threads, and keeps records without a kind" "$W$B" "ab;main;schedule 150
+cd;main;g 5
+ef 3" --no-idle
+folds "--kind and --no-idle together" "$W" "ef 3" --kind=idle,poll --no-idle
+folds "--kind with --weight and --threads" "$W" "[ab tid=2];ab;main;schedule 70" --kind=fsync --weight=blocked --threads
+in_file "$W"
+run "$fold" --kind=site-cache "$TMP/in"
+is "$rc:$(cat "$out")" "1:" "--kind: a kind that does not occur gives status 1"
+like "$(cat "$err")" "no wait is of these kinds; the first one is of kind 'fsync'" "--kind: a kind that does not occur is reported"
+run "$fold" --kind=fsync --no-idle "$TMP/in"
+is "$rc:$(cat "$err")" "0:" "--kind: what it leaves out is not reported if something is left"
+in_file "$W$A"
+run "$fold" --kind=poll "$TMP/in"
+is "$rc:$(cat "$out")" "1:ef 3" "--kind leaves out records without a kind, status 1"
+like "$(tr '\n' ' ' <"$err")" '1 wait has no kind: it is left out.*hint: .*older symbolize' "--kind reports records without a kind"
+in_file "$A$A"
+run "$fold" --kind=poll "$TMP/in"
+is "$rc:$(cat "$out")" "1:" "--kind of perf's own text gives no line and status 1"
+like "$(tr '\n' ' ' <"$err")" '2 waits have no kind: they are left out.*hint: only the text of symbolize' \
+	"--kind: the hint for perf's own text names symbolize"
+in_file "\tgarbage\n$W"
+run "$fold" --kind=none "$TMP/in"
+is "$(grep -c 'reads the text of' "$err")" 0 "text of which an option leaves out all is not called something else"
+
+## names with balanced brackets
+
+for cxx in g++ clang++; do
+	if command -v $cxx >/dev/null && $cxx -std=c++17 -w -c -o "$TMP/functions.o" "$F/functions.cc" 2>/dev/null; then
+		ok "--balanced leaves of $cxx's names what c++filt -p does, and none becomes another" \
+			perl "$F/functions" "$fold" "$TMP/functions.o"
+	else
+		skip "--balanced leaves of $cxx's names what c++filt -p does, and none becomes another" "no $cxx"
+	fi
+done
+N='\t1 main::{lambda(int)#1}::operator()(int) const+0x1 (/x)\n'
+N="$N"'\t2 <fn() -> T as core::ops::FnOnce<Args>>::call_once{{vtable.shim}}+0x2 (/x)\n'
+folds "by default names are those of stackcollapse-perf.pl" "ab 1/2 1.5: 7 e:\n$N\n" \
+	'ab;<fn; T as core::ops::FnOnce<Args>>::call_once{{vtable.shim}}_[i];main::{lambda 7'
+folds "--balanced keeps lambdas and Rust's traits" "ab 1/2 1.5: 7 e:\n$N\n" \
+	'ab;<fn() -> T as core::ops::FnOnce<Args>>::call_once{{vtable.shim}};main::{lambda(int)#1}::operator() 7' \
+	--balanced
+folds "--balanced: an inline chain is divided, a part of a name is not" \
+	'ab 1/2 1.5: 7 e:\n\t1 P::operator->()->f<(a->b)>(int)->g+0x2 (/x)\n\n' \
+	'ab;P::operator->;f<(a->b)>_[i];g_[i] 7' --balanced
+folds "--balanced: ';' becomes ':', quotes stay, marks are added" \
+	'ab 1/2 1.5: 7 e:\n\t1 Ljava/lang/Thread;::sleep (/tmp/perf-1.map)\n\t2 operator"" _s(char) (/x)\n\tffffffff81000000 f.isra.0+0x3 ([nfs])\n\n' \
+	'ab;f.isra.0_[k];operator"" _s;Ljava/lang/Thread:::sleep_[j] 7' --balanced --all
+folds "--balanced: a name in an anonymous namespace is a frame, a process in parentheses is not" \
+	'ab 1/2 1.5: 7 e:\n\t1 (anonymous namespace)::f(int)+0x1 (/x)\n\t2 (bash) (/x)\n\t3 net/http.(*Client).Do (/x)\n\n' \
+	'ab;net/http.(*Client).Do;(anonymous namespace)::f 7' --balanced
+folds "--balanced: a frame without a symbol" \
+	'ab 1/2 1.5: 7 e:\n\t1 [unknown] (/lib/a.so)\n\t2 [stopped: no table (x)] ([unknown])\n\n' \
+	'ab;[stopped: no table (x)];[a.so] 7' --balanced
+for name in '(' '<(' 'a->' '()' ')' 'operator' '[(' ' [clone ' "f(int) const" "'"; do
+	NAME=$name perl -e 'print "ab 1/2 1.5: 1 e:\n\t1 f", $ENV{NAME} x (1 << 20) / length $ENV{NAME}, "(int) (/x)\n\n"' >"$TMP/in"
+	run timeout 60 "$fold" --balanced "$TMP/in"
+	is "$rc:$(wc -l <"$out")" "0:1" "--balanced: 1 MiB of '$name' is a name"
+done
+for seed in 1 2 3; do
+	perl "$F/gen" $seed >"$TMP/random"
+	is "$("$fold" --balanced "$TMP/random" 2>/dev/null | awk '{ s += $NF } END { print s }')" \
+		"$("$fold" "$TMP/random" 2>/dev/null | awk '{ s += $NF } END { print s }')" \
+		"--balanced: a hostile stream ($seed) has the same total"
+done
+
 ## events
 
 in_file "$A$C$A"
@@ -300,11 +463,18 @@ run sh -c '"$0" "$1" >&-' "$fold" "$TMP/empty"
 is "$rc" 2 "a closed stdout gives status 2 even if there is nothing to write"
 perl -e 'for (1..20000) { print "ab 1/2 1.5: 7 e:\n\t1 function$_ (x)\n\n" }' >"$TMP/in"
 is "$("$fold" "$TMP/in" | head -n 1)" "ab;function1 7" "a reader that closes the pipe early gets its line"
-for bad in --unit=s --unit= --min=x --min=-1 --min=5h --top=0 --top=x --top=-1 --nope --pid=3 --min -p; do
+for bad in --weight=x --kind= "--kind=a," "--kind=,a" --kind=a_b --kind=A --kind "--kind=a b" --unit=s --unit= --min=x --min=-1 --min=5h --top=0 --top=x --top=-1 --nope --pid=3 --min -p; do
 	status 64 "$bad is a usage error" "$fold" "$bad"
 	[ -s "$out" ] && fail "$bad writes nothing to stdout"
 done
 status 64 "--unit=count does not accept a time for --min" "$fold" --unit=count --min=5ms
+for bad in "--weight=blocked --unit=count" "--weight=runnable --unit=count" "--weight=blocked --runnable"; do
+	# shellcheck disable=SC2086 # two options
+	status 64 "$bad is a usage error" "$fold" $bad
+	like "$(head -n 1 "$err")" "${bad% *} and ${bad#* } exclude one another" "$bad: the message names both"
+done
+run "$fold" --kind=a_b
+like "$(head -n 1 "$err")" "option '--kind': 'a_b' is not a list of kinds" "a word that cannot be a kind is shown"
 run "$fold" --nope
 is "$(wc -l <"$err")" 2 "a usage error prints two lines on stderr"
 status 0 "--help exits with status 0" "$fold" --help
