@@ -495,5 +495,6 @@ int sched_switch(__u64 *ctx)
 }
 
 #ifndef OFFCPU_RAW
+#include "offcpu_cpu.bpf.h"
 #include "offcpu_iter.bpf.h"
 #endif

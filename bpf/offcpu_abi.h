@@ -59,6 +59,7 @@ struct offcpu_stack_id {
 #define OFFCPU_F_OPEN 1
 #define OFFCPU_F_INITIAL 2
 #define OFFCPU_F_PREEMPTED 4
+#define OFFCPU_F_ON_CPU 8 /* a sample of a thread that ran */
 #define OFFCPU_F_DROP_PREEMPTED 0x100 /* --preempted was not given */
 #define OFFCPU_F_DROP_STATE 0x200 /* excluded by --state */
 #define OFFCPU_F_DROP (OFFCPU_F_DROP_PREEMPTED | OFFCPU_F_DROP_STATE)
@@ -118,6 +119,9 @@ enum offcpu_event_type {
  * address. It was interrupted, or is where a signal handler returns to.
  */
 #define OFFCPU_EXACT (1ULL << 63)
+
+/* offcpu_ev_stack.script_reason of a kernel stack that does not begin with frames of the tracer */
+#define OFFCPU_NOT_TRACED 255
 
 /* A stack seen for the first time, or sent again: user space keeps the first copy. */
 struct offcpu_ev_stack {
@@ -216,6 +220,9 @@ struct offcpu_counters {
 	__u64 end_estimated; /* the tracepoint missed the switch back: the end is computed */
 	__u64 invisible; /* not recorded: thread not visible in the recorder's PID namespace; not in `seen` */
 	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */
+	__u64 cpu_samples; /* of threads that ran */
+	__u64 cpu_lost; /* lost: no task storage, or no room in the aggregation map */
+	__u64 cpu_missed; /* periods of a CPU in which its clock did not fire */
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */
 	__u64 walked_late; /* waits that got their user stack after the unwind table had come */

@@ -33,6 +33,7 @@ struct scratch {
 	struct v8_walk v8;
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
+	__u64 cpu_last_ns; /* when the clock of this CPU fired last (offcpu_cpu.bpf.h) */
 #ifdef OFFCPU_RAW
 	struct pt_regs regs; /* a copy: programs cannot load them directly */
 #endif
@@ -198,18 +199,28 @@ static __always_inline void no_scripts(struct offcpu_ev_stack *ev)
 }
 
 /* Identify a stack without script frames. Send it if it was not sent yet. */
-static __always_inline struct offcpu_stack_id identify(
-	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
+static __always_inline struct offcpu_stack_id identify_marked(
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, __u8 mark)
 {
 	no_scripts(&s->ev);
+	s->ev.script_reason = mark;
 	if (is_new(s, w, last))
 		w->unsent |= put(&s->ev, s, true) ? 0 : 2;
 	return s->ev.id;
 }
 
-/* Identify the stack that a helper left in the scratch event: BYTES of frames, or -errno. */
-static __always_inline struct offcpu_stack_id helper_stack(
-	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, long bytes, __u8 kind)
+static __always_inline struct offcpu_stack_id identify(
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
+{
+	return identify_marked(s, w, last, 0);
+}
+
+/*
+ * Identify the stack that a helper left in the scratch event: BYTES of frames, or -errno. MARK: 0, or
+ * OFFCPU_NOT_TRACED.
+ */
+static __always_inline struct offcpu_stack_id marked_stack(struct scratch *s, struct offcpu_wait *w,
+	const struct offcpu_stack_id *last, long bytes, __u8 kind, __u8 mark)
 {
 	struct offcpu_ev_stack *ev = &s->ev;
 	struct offcpu_stack_id none = {};
@@ -241,7 +252,13 @@ static __always_inline struct offcpu_stack_id helper_stack(
 	}
 	if (ev->len > limit)
 		ev->len = limit;
-	return identify(s, w, last);
+	return identify_marked(s, w, last, mark);
+}
+
+static __always_inline struct offcpu_stack_id helper_stack(
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, long bytes, __u8 kind)
+{
+	return marked_stack(s, w, last, bytes, kind, 0);
 }
 
 /* Room for one frame more than the limit of KIND. */

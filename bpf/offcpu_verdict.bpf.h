@@ -25,6 +25,7 @@ enum {
 	REASON_DROPPED = 17,
 	REASON_NO_FRAME_POINTER = 18,
 	REASON_DEPTH = 22,
+	REASON_USER_MODE = 23,
 };
 
 const volatile __u32 depth = 127; /* maximum number of frames */

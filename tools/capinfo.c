@@ -144,23 +144,41 @@ static void show_host(struct out *o, const struct cap_host *h)
 	put_words(o, "started", when);
 }
 
+static void show_outcomes(struct out *o, const struct cap_outcomes *ends)
+{
+	struct buf b = { 0 };
+
+	if (!cap_outcomes_waits(ends))
+		return;
+	put_label(o, "user stacks");
+	cap_outcomes_put(&b, ends);
+	out_put(o, b.p, b.len);
+	out_char(o, '\n');
+	buf_free(&b);
+}
+
 /* For how many waits the user stack is complete. */
 static void show_ends(struct out *o, const struct cap_stats *st)
 {
 	struct cap_outcomes ends = { 0 };
-	struct buf b = { 0 };
 
 	for (size_t i = 0; i < st->n_groups; i++)
 		if (st->groups[i].kind == CAPTURE_STACK_USER)
 			cap_outcomes_add(
 				&ends, st->groups[i].verdict, st->groups[i].reason, st->groups[i].waits);
-	if (!cap_outcomes_waits(&ends))
+	show_outcomes(o, &ends);
+}
+
+/* What threads executed, if that was recorded. */
+static void show_cpu(struct out *o, const struct cap_stats *st)
+{
+	if (!st->cpu_samples)
 		return;
-	put_label(o, "user stacks");
-	cap_outcomes_put(&b, &ends);
-	out_put(o, b.p, b.len);
+	put_label(o, "on CPU");
+	out_printf(o, "%" PRIu64 " samples, ", st->cpu_samples);
+	put_seconds(o, st->cpu_ns);
 	out_char(o, '\n');
-	buf_free(&b);
+	show_outcomes(o, &st->cpu);
 }
 
 /* For how many waits the user stack has functions of the programs of each interpreter. */
@@ -284,6 +302,7 @@ static void show_totals(struct out *o, const struct cap_reader *c, const struct 
 	put_seconds(o, st->total.longest_ns);
 	out_printf(o, ", open at the end %" PRIu64 "\n", st->total.open);
 	show_ends(o, st);
+	show_cpu(o, st);
 	show_scripts(o, c);
 	put_label(o, show_mode(o, c) ? "" : "holds");
 	show_holds(o, c, st);

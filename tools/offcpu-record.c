@@ -41,6 +41,7 @@ struct recargs {
 	uint64_t duration_ns; /* 0 = no limit */
 	enum recargs_unwind unwind;
 	int follow; /* -1 = not given */
+	bool on_cpu, no_waits;
 	bool quiet, verbose;
 };
 
@@ -84,6 +85,9 @@ static const struct cli_option options[] = {
 	{ 0, "max", "TIME", "only waits of at most TIME", CLI_DURATION(struct recargs, rec.bpf.max_ns, 1) },
 	{ 0, "preempted", NULL, "also of threads that stayed runnable but lost the CPU",
 		CLI_FLAG(struct recargs, rec.bpf.preempted) },
+	{ 0, "on-cpu", NULL, "also what threads execute: samples of a clock, -F a second (default 99)",
+		CLI_FLAG(struct recargs, on_cpu) },
+	{ 0, "no-waits", NULL, "with --on-cpu: nothing else", CLI_FLAG(struct recargs, no_waits) },
 	{ 0, "kthreads", NULL, "kernel threads too (with -a)", CLI_FLAG(struct recargs, rec.bpf.kthreads) },
 	{ CLI_HEADING("Which stacks") },
 	{ 'U', "user-stacks", NULL, "user stacks only", CLI_FLAG(struct recargs, rec.bpf.no_kernel_stacks) },
@@ -116,7 +120,7 @@ static const struct cli_option options[] = {
 	{ 0, "btf", "FILE", "with raw: the kernel's BTF, from a file",
 		CLI_FILE(struct recargs, rec.bpf.btf_file) },
 	{ 'F', "frequency", "HZ", "with procfs: samples a second (default 99, up to 1000)",
-		CLI_NUMBER(struct recargs, rec.hz), .min = 1, .max = 1000 },
+		CLI_NUMBER(struct recargs, rec.hz), .min = 1, .max = 9999 },
 	{ 0, "ptrace", NULL, "with procfs: user stacks; stops each thread for a moment",
 		CLI_FLAG(struct recargs, rec.ptrace) },
 	{ CLI_HEADING("Messages") },
@@ -133,7 +137,7 @@ static int check_procfs(const struct cli *c, const struct recargs *o)
 {
 	const struct recorder_opts *r = &o->rec;
 
-	if ((r->mode == RECORD_MODE_BTF || r->mode == RECORD_MODE_RAW) && (r->ptrace || r->hz))
+	if ((r->mode == RECORD_MODE_BTF || r->mode == RECORD_MODE_RAW) && (r->ptrace || (r->hz && !o->on_cpu)))
 		return cli_usage(
 			c, "%s goes with mode procfs: --mode procfs, or auto", r->ptrace ? "--ptrace" : "-F");
 	if (r->mode != RECORD_MODE_PROCFS)
@@ -199,6 +203,8 @@ static int check_opts(const struct cli *c, void *opts)
 	if (check_procfs(c, o) != CLI_OK)
 		return CLI_USAGE;
 	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;
+	b->cpu_hz = o->on_cpu ? o->rec.hz : 0;
+	b->no_waits = o->no_waits;
 	return CLI_OK;
 }
 

@@ -17,7 +17,7 @@ static const char *const units[] = { "auto", "ns", "us", "ms", "count", NULL };
 
 struct opts {
 	struct ranking_opts ranking;
-	const char *function;
+	const char *function, *event;
 	enum report_format format;
 	enum waits_unit unit;
 	uint64_t top, width;
@@ -36,6 +36,8 @@ static const struct cli_option options[] = {
 	{ 0, "idle", NULL, "rank waits for work too", CLI_FLAG(struct opts, ranking.idle) },
 	{ 0, "all", NULL, "rank everything, also places where each thread waited all the time",
 		CLI_FLAG(struct opts, ranking.all) },
+	{ 0, "event", "EVENT", "count this event (default: the first one that comes)",
+		CLI_TEXT(struct opts, event) },
 	{ 0, "unit", "UNIT", "of folded lines (default: ns), and of periods of events other than offcpu-time",
 		CLI_WORD(struct opts, unit, units) },
 	{ 'j', "json", NULL, "one JSON object; times in ns", CLI_VALUE(struct opts, format, REPORT_JSON),
@@ -166,7 +168,7 @@ static int run(const struct opts *o, struct err *e)
 	code = paragraphs_open(o->files.p, o->files.n, &in, e);
 	if (!code) {
 		paragraphs_open_with(in, source_open, &source);
-		code = waits_read(&waits, in, o->unit, e);
+		code = waits_read(&waits, in, o->unit, o->event, e);
 	}
 	if (!code)
 		code = source_end(&source, e);

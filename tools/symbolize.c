@@ -150,6 +150,10 @@ static int select_samples(struct job *j, struct err *e)
 			 (!j->list.n_records || j->list.records[j->list.n_records - 1].last_ns <= s->last_ns);
 		j->list.records[j->list.n_records++] =
 			(struct wait_printer_record){ .last_ns = s->last_ns, .sample = s };
+		if (s->flags & CAPTURE_SAMPLE_ON_CPU) {
+			j->list.totals.samples += s->count;
+			continue;
+		}
 		j->list.totals.waits += s->count;
 		j->list.totals.total_ns += s->total_ns;
 	}

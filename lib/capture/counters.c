@@ -15,6 +15,10 @@ static const struct counter counters[] = {
 		"the kernel did not report the end, which is computed" },
 	{ "clock.back", COUNTER_PLAIN, "wait", "waits", "ended before it began, counted as 0 ns" },
 
+	{ "cpu.samples", COUNTER_NOTE, "sample", "samples", "of threads that ran" },
+	{ "cpu.missed", COUNTER_NOTE, "period", "periods",
+		"of a CPU's clock without a sample: it fired late, as where a hypervisor shares the CPU" },
+
 	{ "filtered.preempted", COUNTER_NOT_RECORDED, "wait", "waits",
 		"runnable throughout (--preempted records them)" },
 	{ "filtered.preempted_ns", COUNTER_PLAIN, NULL, NULL, "of these" },

@@ -378,9 +378,12 @@ static size_t sum_up(const struct cap_reader *c, struct sum *sums)
 {
 	size_t n = 0, kept = 0;
 
-	for (size_t i = 0; i < c->n_samples; i++)
-		sums[n++] = (struct sum){ c->samples[i].proc, c->samples[i].tid, c->samples[i].count,
-			c->samples[i].total_ns };
+	for (size_t i = 0; i < c->n_samples; i++) {
+		const struct cap_sample *s = &c->samples[i];
+		const bool ran = s->flags & CAPTURE_SAMPLE_ON_CPU;
+
+		sums[n++] = (struct sum){ s->proc, s->tid, ran ? 0 : s->count, ran ? 0 : s->total_ns };
+	}
 	for (size_t i = 0; i < c->n_threads; i++)
 		sums[n++] = (struct sum){ c->threads[i].proc, c->threads[i].tid, 0, 0 };
 	qsort(sums, n, sizeof(*sums), by_thread);

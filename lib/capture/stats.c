@@ -102,6 +102,8 @@ static int group_stacks(const struct cap_reader *c, struct cap_stats *s)
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *k = &c->samples[i];
 
+		if (k->flags & CAPTURE_SAMPLE_ON_CPU)
+			continue;
 		g[k->kstack].waits = add(g[k->kstack].waits, k->count);
 		g[k->kstack].off_ns = add(g[k->kstack].off_ns, k->total_ns);
 		g[k->ustack].waits = add(g[k->ustack].waits, k->count);
@@ -129,8 +131,17 @@ int cap_stats_make(const struct cap_reader *c, struct cap_stats *ret)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < c->n_samples; i++) {
-		add_sample(&s.total, &c->samples[i]);
-		add_sample(&s.procs[c->samples[i].proc], &c->samples[i]);
+		const struct cap_sample *k = &c->samples[i];
+
+		if (k->flags & CAPTURE_SAMPLE_ON_CPU) {
+			s.cpu_samples = add(s.cpu_samples, k->count);
+			s.cpu_ns = add(s.cpu_ns, k->total_ns);
+			cap_outcomes_add(
+				&s.cpu, c->stacks[k->ustack].verdict, c->stacks[k->ustack].reason, k->count);
+			continue;
+		}
+		add_sample(&s.total, k);
+		add_sample(&s.procs[k->proc], k);
 	}
 	s.end_ns = MAX(c->trailer.stop_ns, c->last_flush_ns);
 	s.end_ns = MAX(s.end_ns, c->host.start_mono_ns);

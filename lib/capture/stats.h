@@ -26,17 +26,6 @@ struct cap_stats_group {
 	uint64_t stacks, waits, off_ns;
 };
 
-struct cap_stats {
-	struct cap_stats_sum total, *procs; /* procs: index = id */
-	struct cap_stats_group *groups; /* sorted by kind, verdict, reason, error */
-	size_t n_groups;
-	uint64_t end_ns; /* the latest of trailer, last flush and start */
-};
-
-/* 0 or -ENOMEM. Release with cap_stats_free(). */
-int cap_stats_make(const struct cap_reader *c, struct cap_stats *ret);
-void cap_stats_free(struct cap_stats *s);
-
 /*
  * cap_outcomes - how the user stacks of the waits ended.
  *
@@ -49,6 +38,20 @@ struct cap_outcomes {
 	uint64_t verdicts[VERDICT_FAILED + 1]; /* [0]: unknown verdicts */
 	uint64_t reasons[REASON_COUNT + 1]; /* of those that stopped or failed; the last: unknown reasons */
 };
+
+struct cap_stats {
+	struct cap_stats_sum total, *procs; /* procs: index = id */
+	struct cap_stats_group *groups; /* sorted by kind, verdict, reason, error */
+	size_t n_groups;
+	uint64_t end_ns; /* the latest of trailer, last flush and start */
+	/* samples of threads that ran, which are in nothing above but the numbers of stacks */
+	uint64_t cpu_samples, cpu_ns;
+	struct cap_outcomes cpu;
+};
+
+/* 0 or -ENOMEM. Release with cap_stats_free(). */
+int cap_stats_make(const struct cap_reader *c, struct cap_stats *ret);
+void cap_stats_free(struct cap_stats *s);
 
 void cap_outcomes_add(struct cap_outcomes *ends, unsigned int verdict, unsigned int reason, uint64_t waits);
 

@@ -36,6 +36,7 @@ static const struct {
 	[REASON_BETWEEN] = { "between-samples", "the wait was between two samples" },
 	[REASON_NAMES_ONLY] = { "names-only", "/proc shows names instead of a stack" },
 	[REASON_DEPTH] = { "depth", "the stack has more frames than the depth limit" },
+	[REASON_USER_MODE] = { "user-mode", "the thread was not in the kernel" },
 };
 
 const char *capture_reason_name(unsigned int reason)

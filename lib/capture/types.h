@@ -202,6 +202,7 @@ enum cap_reason {
 	REASON_BETWEEN = 20, /* the wait fell between two samples of /proc */
 	REASON_NAMES_ONLY = 21, /* /proc shows names instead of a kernel stack */
 	REASON_DEPTH = 22, /* an unverified stack was cut at the depth limit */
+	REASON_USER_MODE = 23, /* the thread was not in the kernel */
 	REASON_COUNT
 };
 
@@ -267,6 +268,9 @@ enum cap_sample_flags {
 	CAPTURE_SAMPLE_OPEN = 1, /* the wait had not ended when the recording stopped */
 	CAPTURE_SAMPLE_INITIAL = 2, /* it had begun when the recording started; counted from there */
 	CAPTURE_SAMPLE_PREEMPTED = 4, /* the thread stayed runnable: it lost the CPU, it did not block */
+	/* samples of a thread that ran: each stands for one period of the clock, and its times are when it
+	   fired */
+	CAPTURE_SAMPLE_ON_CPU = 8,
 	/*
 	 * The bits from here up are a number, the mapping epoch. Samples with
 	 * different epochs were taken while addresses of the process meant

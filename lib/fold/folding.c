@@ -617,7 +617,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 
 		next = p + len + 1;
 		if (*p == '#') {
-			wait = starts(p, len, "# wait:") ? p : NULL;
+			wait = perfscript_details(p, len) ? p : NULL;
 			if (f->o->delimit && starts(p, len, "# waker"))
 				code = add_waker_mark(f, e);
 		} else if (perfscript_header(p, len, &h)) {
@@ -718,8 +718,8 @@ int folding_add(struct folding *f, const struct paragraphs *in, const struct par
 
 		next = nl + 1;
 		if (*p == '#') {
-			r.wait =
-				(struct perfscript_str){ .p = p, .len = starts(p, len, "# wait:") ? len : 0 };
+			r.wait = (struct perfscript_str){ .p = p,
+				.len = perfscript_details(p, len) ? len : 0 };
 			if (client && !r.wait.len)
 				client->comment(client->ctx, p, len);
 			continue;

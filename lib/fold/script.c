@@ -293,13 +293,26 @@ static bool wait_word(struct perfscript_str key, struct perfscript_str value, st
 	return true;
 }
 
+size_t perfscript_details(const char *line, size_t len)
+{
+	static const char *const starts[] = { "# wait:", "# sample:" };
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+		size_t n = strlen(starts[i]);
+
+		if (len >= n && memcmp(line, starts[i], n) == 0)
+			return n;
+	}
+	return 0;
+}
+
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret)
 {
-	static const char start[] = "# wait:";
-	const char *p = line + sizeof(start) - 1, *end = line + len, *word, *equal;
+	const size_t start = perfscript_details(line, len);
+	const char *p = line + start, *end = line + len, *word, *equal;
 
 	*ret = (struct perfscript_wait){ 0 };
-	if (len < sizeof(start) - 1 || memcmp(line, start, sizeof(start) - 1) != 0)
+	if (!start)
 		return false;
 	while (p < end) {
 		while (p < end && perfscript_space(*p))

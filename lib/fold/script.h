@@ -3,7 +3,7 @@
  * script - the grammar of `perf script` text, a line at a time.
  *
  *	# comment
- *	# wait: count=12 total_ns=3456 ...             belongs to the record that follows
+ *	# wait: count=12 total_ns=3456 ...             belongs to the record that follows; also "# sample:"
  *	comm pid/tid [cpu] time: period event:         header, begins in the first column
  *	<blanks>address symbol+0xoffset (dso)          frame, leaf first
  *	  file:line                                     source line of the frame; ignored
@@ -64,7 +64,13 @@ bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret
  */
 bool perfscript_srcline(const char *line, size_t len);
 
-/* True for a "# wait:" comment; unknown words are skipped. False also when a number is none, or too large. */
+/*
+ * The length of the beginning of a comment that describes the record behind it, "# wait:" or
+ * "# sample:"; 0 for another line.
+ */
+size_t perfscript_details(const char *line, size_t len);
+
+/* True for such a comment; unknown words are skipped. False also when a number is none, or too large. */
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret);
 
 /* The length of the symbol without a final "+0x...". */

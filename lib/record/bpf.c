@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -347,6 +348,12 @@ static void add_limit(struct offprogs *p, const char *what, const struct err *wh
 		why->hint[0] ? "; " : "", why->hint);
 }
 
+/* As the kernel's clock takes it, rounded: 99 Hz is 10,101,010 ns. */
+static uint64_t cpu_period_ns(uint32_t hz)
+{
+	return (1000000000 + hz / 2) / hz;
+}
+
 static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 {
 	struct offcpu_bpf__rodata *ro = skel->rodata;
@@ -377,6 +384,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->snapshots = opts->tables != NULL;
 	ro->scripts = opts->tables && !opts->raw ? opts->scripts : 0;
 	ro->report_forks = opts->no_events;
+	ro->cpu_period_ns = opts->cpu_hz ? cpu_period_ns(opts->cpu_hz) : 0;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
 		ro->hash_key[i] = key[i];
@@ -406,6 +414,9 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	bpf_program__set_autoload(skel->progs.tables_map, opts->tables && opts->no_events);
 	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables || opts->no_events);
 	bpf_program__set_autoattach(skel->progs.record_switch, false); /* sched_switch tail-calls it */
+	bpf_program__set_autoattach(skel->progs.sched_switch, !opts->no_waits);
+	bpf_program__set_autoload(skel->progs.sample_cpu, opts->cpu_hz);
+	bpf_program__set_autoattach(skel->progs.sample_cpu, false); /* to a clock on each CPU */
 }
 
 static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts, bool first_ns)
@@ -831,8 +842,39 @@ static struct bpf_program *offprogs_waiting(const struct offprogs *p)
 	return bpf_program__autoload(full) ? full : p->iters->progs.waiting_no_user;
 }
 
+/* Let the clock of each CPU run the program. */
+static int attach_clocks(struct offprogs *p, uint32_t hz, struct err *e)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = cpu_period_ns(hz) };
+	const int cpus = libbpf_num_possible_cpus();
+
+	p->clocks = cpus > 0 ? calloc((size_t)cpus, sizeof(struct bpf_link *)) : NULL;
+	if (!p->clocks)
+		return err_nomem(e, "the clocks of the CPUs");
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+		int rc;
+
+		if (fd < 0 && errno == ENODEV) /* the CPU is offline */
+			continue;
+		if (fd < 0)
+			return offprogs_refused("open the clock of a CPU", -errno, e);
+		p->clocks[p->n_clocks] = bpf_program__attach_perf_event(p->events->progs.sample_cpu, fd);
+		if (!p->clocks[p->n_clocks]) {
+			rc = -errno;
+			close(fd);
+			return offprogs_refused("attach to the clock of a CPU", rc, e);
+		}
+		p->n_clocks++;
+	}
+	return 0;
+}
+
 /* Attach the programs that run at events. */
-static int offprogs_attach(struct offprogs *p, struct err *e)
+static int offprogs_attach(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
 	int rc;
 
@@ -840,6 +882,8 @@ static int offprogs_attach(struct offprogs *p, struct err *e)
 	rc = p->raw ? rawprogs_attach(p->raw, e) : offcpu_bpf__attach(p->events);
 	if (rc && !p->raw)
 		offprogs_refused("attach to the scheduler's tracepoints", rc, e);
+	if (!rc && opts->cpu_hz && p->events)
+		rc = attach_clocks(p, opts->cpu_hz, e);
 	owner_lower();
 	return rc;
 }
@@ -847,6 +891,9 @@ static int offprogs_attach(struct offprogs *p, struct err *e)
 /* Detaches and frees; a zeroed one is fine. */
 static void offprogs_close(struct offprogs *p)
 {
+	for (size_t i = 0; i < p->n_clocks; i++)
+		bpf_link__destroy(p->clocks[i]);
+	free(p->clocks);
 	offcpu_bpf__destroy(p->events);
 	offcpu_bpf__destroy(p->iters);
 	offcpu_bpf__destroy(p->base);
@@ -884,7 +931,8 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 
 /* bpf/offcpu.bpf.c repeats these values, because it cannot include lib/ */
 _Static_assert(OFFCPU_F_OPEN == CAPTURE_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAPTURE_SAMPLE_INITIAL &&
-		       OFFCPU_F_PREEMPTED == CAPTURE_SAMPLE_PREEMPTED,
+		       OFFCPU_F_PREEMPTED == CAPTURE_SAMPLE_PREEMPTED &&
+		       OFFCPU_F_ON_CPU == CAPTURE_SAMPLE_ON_CPU,
 	"sample flags");
 _Static_assert(CAPTURE_STACK_KERNEL == 1 && CAPTURE_STACK_USER == 2, "stack kinds");
 _Static_assert(
@@ -896,7 +944,7 @@ _Static_assert(REASON_ERRNO == 1 && REASON_KTHREAD == 2 && REASON_EXEC == 3 && R
 _Static_assert(REASON_MEMORY == 10 && REASON_NO_MAPPING == 11 && REASON_NO_ROW == 12 &&
 		       REASON_EXPRESSION == 13 && REASON_REGISTER == 14 && REASON_LOOP == 15 &&
 		       REASON_NOT_READY == 16 && REASON_DROPPED == 17 && REASON_NO_FRAME_POINTER == 18 &&
-		       REASON_DEPTH == 22,
+		       REASON_DEPTH == 22 && REASON_USER_MODE == 23,
 	"reasons of a walk that stopped");
 
 struct offcpu {
@@ -1091,7 +1139,7 @@ int offcpu_attach(struct offcpu *o, struct err *e)
 	int rc = o->progs.first_ns ? 0 : taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, e);
 
 	if (!rc)
-		rc = offprogs_attach(&o->progs, e);
+		rc = offprogs_attach(&o->progs, &o->opts, e);
 	/* after attaching, so that tasks that enter the cgroup meanwhile are seen */
 	if (!rc && o->opts.use_cgroup)
 		rc = taskiter_run(o->progs.iters->progs.find_cgroup, 0, 1, NULL, NULL, e);
@@ -1258,7 +1306,7 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 	if (rc)
 		return rc;
 	set_phase(o, OFFCPU_ARMED);
-	rc = find_waiting(o, e);
+	rc = o->opts.no_waits ? 0 : find_waiting(o, e);
 	if (rc)
 		return rc;
 	*start_ns = now_ns();
@@ -1378,9 +1426,10 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 	rc = offcpu_swap(o, sink, e);
 	if (rc)
 		return rc;
-	rc = is_raw(o) ? rawtasks_open(&o->tasks, o->progs.base->bss->record_start_ns, take_open, &oc, e)
-		       : taskiter_run(o->progs.iters->progs.open_waits, o->only,
-				 sizeof(struct offcpu_ev_open), take_open, &oc, e);
+	rc = o->opts.no_waits ? 0
+	     : is_raw(o) ? rawtasks_open(&o->tasks, o->progs.base->bss->record_start_ns, take_open, &oc, e)
+			 : taskiter_run(o->progs.iters->progs.open_waits, o->only,
+				   sizeof(struct offcpu_ev_open), take_open, &oc, e);
 	if (rc)
 		return rc;
 	/* what programs already past the phase test added to the new map */

@@ -101,6 +101,8 @@ struct offprogs {
 	int verifier_log; /* offcpu_opts.verifier_log */
 	bool native; /* all are of bpf/offcpu-native.bpf.c */
 	bool iters_bare; /* the iterators were refused, and loaded without script frames */
+	struct bpf_link **clocks; /* of the program at the clock of each CPU; NULL = none */
+	size_t n_clocks;
 	bool first_ns; /* target ids need no translation: first PID namespace, or mode raw */
 	char limits[512]; /* what they cannot do on this kernel, and why; separated by "; ", "" = nothing */
 };

@@ -46,6 +46,8 @@ struct offcpu_opts {
 	bool no_kernel_stacks; /* -U */
 	bool no_user_stacks; /* -K */
 	bool preempted; /* record waits of threads that stayed runnable */
+	bool no_waits; /* only samples of the CPU clock */
+	uint32_t cpu_hz; /* samples of threads that run, a second; 0 = none. Only in mode btf */
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */

@@ -924,7 +924,8 @@ static bool write_row(struct recorder *r, struct row *row)
 	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
 	s.kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
 	s.ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, &end);
-	cap_outcomes_add(&r->user, end.verdict, end.reason, v->count);
+	if (!(s.flags & CAPTURE_SAMPLE_ON_CPU))
+		cap_outcomes_add(&r->user, end.verdict, end.reason, v->count);
 	if (s.proc == CAPTURE_NONE || s.kstack == CAPTURE_NONE || s.ustack == CAPTURE_NONE)
 		r->rows_lost += v->count;
 	else

@@ -99,6 +99,7 @@ static uint64_t kernel_mask_address(
 struct stack {
 	uint32_t cap_id; /* CAPTURE_NONE until it is emitted; then its frames are freed or kept */
 	uint8_t kind, verdict, reason;
+	bool traced; /* a kernel stack that begins with frames of the tracer */
 	int32_t error;
 	uint32_t len, n_exact;
 	uint16_t n_scripts;
@@ -265,6 +266,7 @@ void stack_table_add(struct stack_table *t, const struct offcpu_ev_stack *ev)
 	if (!copy_frames(t, s, ev, len))
 		return;
 	s->cap_id = CAPTURE_NONE;
+	s->traced = ev->kind == CAPTURE_STACK_KERNEL && ev->script_reason != OFFCPU_NOT_TRACED;
 	s->verdict = ev->verdict;
 	s->reason = (uint8_t)ev->reason;
 	s->stop_pc = ev->stop_pc;
@@ -375,7 +377,7 @@ static void emit_scripts(
 
 static void emit_frames(struct stack_table *t, struct stack *s, struct cap_stack *out, struct cap_writer *w)
 {
-	uint32_t skip = s->kind == CAPTURE_STACK_KERNEL ? own_frames(t, s) : 0, scripts = s->n_scripts;
+	uint32_t skip = s->traced ? own_frames(t, s) : 0, scripts = s->n_scripts;
 
 	out->len = s->len - skip;
 	out->frames = s->frames + skip;

@@ -97,8 +97,12 @@ struct waits {
 	const char *bad_why;
 };
 
-/* Read all of IN. Release with waits_free(), also after an error. 0 or -errno. */
-int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, struct err *e);
+/*
+ * Read all of IN: records of EVENT (NULL: of the first one that comes). Release with waits_free(), also
+ * after an error. 0 or -errno.
+ */
+int waits_read(
+	struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, struct err *e);
 void waits_free(struct waits *w); /* a zeroed one is fine */
 
 static inline const char *waits_string(const struct waits *w, uint32_t id, size_t *len)

@@ -116,8 +116,11 @@ static void perf_text_head(struct buf *b, const struct cap_reader *c, const stru
 	buftext_printf(b, " start=%s", utc(h->start_real_ns, start));
 	buftext_printf(b, " duration=%" PRIu64 ".%03" PRIu64 "\n", duration_ns(c) / NS,
 		duration_ns(c) % NS / 1000000);
-	buftext_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64 "\n", t->waits,
+	buftext_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64, t->waits,
 		t->total_ns, t->lost);
+	if (t->samples)
+		put_key(b, " samples=", t->samples);
+	buftext_str(b, "\n");
 	put_mode(b, c);
 	for (size_t i = 0; i < c->n_counters; i++) {
 		if (!is_lost(&c->counters[i]))
@@ -182,6 +185,12 @@ static bool not_recorded(const struct cap_stack *s)
 	return s->verdict == VERDICT_FAILED && s->reason == REASON_NOT_RECORDED;
 }
 
+/* A thread that was interrupted in its own code has no kernel stack. */
+static bool is_absent(const struct cap_stack *s)
+{
+	return not_recorded(s) || (s->verdict == VERDICT_FAILED && s->reason == REASON_USER_MODE);
+}
+
 static bool is_truncated(const struct cap_stack *s)
 {
 	return capture_truncated(s->verdict, s->reason);
@@ -227,11 +236,17 @@ static void put_verdict(struct buf *b, const char *key, const struct cap_stack *
 	const char *word = error_word(s);
 
 	buftext_str(b, key);
-	buftext_str(b, not_recorded(s) ? "not-recorded" : capture_verdict_name(s->verdict));
-	if (word && s->verdict != VERDICT_TRUNCATED && !not_recorded(s)) {
+	buftext_str(b, is_absent(s) ? capture_reason_name(s->reason) : capture_verdict_name(s->verdict));
+	if (word && s->verdict != VERDICT_TRUNCATED && !is_absent(s)) {
 		buftext_str(b, ":");
 		buftext_str(b, word);
 	}
+}
+
+/* Of a thread that ran, not a wait. */
+static bool is_sample(const struct cap_sample *s)
+{
+	return s->flags & CAPTURE_SAMPLE_ON_CPU;
 }
 
 static void put_comment(struct buf *b, const struct perf_text_wait *w)
@@ -239,8 +254,14 @@ static void put_comment(struct buf *b, const struct perf_text_wait *w)
 	const struct cap_sample *s = w->sample;
 	char letters[16];
 
-	put_key(b, "# wait: count=", s->count);
+	put_key(b, is_sample(s) ? "# sample: count=" : "# wait: count=", s->count);
 	put_key(b, " total_ns=", s->total_ns);
+	if (is_sample(s)) {
+		put_verdict(b, " kernel=", w->kernel);
+		put_verdict(b, " user=", w->user);
+		buftext_str(b, "\n");
+		return;
+	}
 	put_key(b, " max_ns=", s->max_ns);
 	if (s->is_split)
 		put_key(b, " runnable_ns=", s->runnable_ns);
@@ -271,7 +292,7 @@ static void perf_text_wait(struct buf *b, const struct perf_text_wait *w)
 	buftext_str(b, ".");
 	buftext_dec(b, s->last_ns % NS, 9);
 	put_key(b, ": ", MAX(s->total_ns, (uint64_t)1));
-	buftext_str(b, " offcpu-time: \n");
+	buftext_str(b, is_sample(s) ? " cpu-clock: \n" : " offcpu-time: \n");
 }
 
 static const char *base_name(const char *path)
@@ -516,7 +537,7 @@ static void perf_text_lack(struct buf *b, const struct cap_stack *s)
 {
 	bool kernel = s->kind == CAPTURE_STACK_KERNEL;
 
-	if ((s->verdict != VERDICT_FAILED && !is_stopped(s) && !is_truncated(s)) || not_recorded(s))
+	if ((s->verdict != VERDICT_FAILED && !is_stopped(s) && !is_truncated(s)) || is_absent(s))
 		return;
 	buftext_str(b, "\t");
 	buftext_hex(b, is_stopped(s) ? s->stop_pc : 0, 16);
@@ -567,6 +588,7 @@ static void perf_text_json_head(struct buf *b, const struct cap_reader *c, const
 	json_u64(&j, "records", t->records);
 	json_u64(&j, "waits", t->waits);
 	json_u64(&j, "total_ns", t->total_ns);
+	json_u64(&j, "samples", t->samples);
 	json_bool(&j, "complete", c->complete);
 	json_str(&j, "damage", c->damage[0] ? c->damage : NULL);
 	put_json_mode(&j, c);
@@ -631,14 +653,36 @@ static void put_json_stack(struct json *j, const struct stack_keys *keys, const 
 	json_end(j, ']');
 }
 
+static void put_json_split(struct json *j, const struct perf_text_wait *w)
+{
+	const struct cap_sample *s = w->sample;
+
+	json_u64(j, "max_ns", s->max_ns);
+	if (s->is_split)
+		json_u64(j, "runnable_ns", s->runnable_ns);
+	else
+		json_null(j, "runnable_ns");
+	json_str(j, "kind", w->kind);
+}
+
+static void put_json_state(struct json *j, const struct cap_sample *s)
+{
+	char letters[16];
+
+	json_str(j, "state", capture_state_letter(s->state, letters));
+	json_u64(j, "state_bits", s->state);
+	json_bool(j, "open", s->flags & CAPTURE_SAMPLE_OPEN);
+	json_bool(j, "initial", s->flags & CAPTURE_SAMPLE_INITIAL);
+	json_bool(j, "preempted", s->flags & CAPTURE_SAMPLE_PREEMPTED);
+}
+
 /* All members before the frames, with the numbers of the exact frames if there are any (struct cap_stack). */
 static void perf_text_json_wait(struct json *j, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
-	char letters[16];
 
 	json_begin(j, NULL, '{');
-	json_str(j, "type", "wait");
+	json_str(j, "type", is_sample(s) ? "sample" : "wait");
 	json_str(j, "comm", w->comm);
 	json_u64(j, "pid", w->proc->tgid);
 	json_u64(j, "tid", s->tid);
@@ -650,19 +694,14 @@ static void perf_text_json_wait(struct json *j, const struct perf_text_wait *w)
 	json_bool(j, "kthread", w->proc->flags & CAPTURE_PROC_KTHREAD);
 	json_u64(j, "count", s->count);
 	json_u64(j, "total_ns", s->total_ns);
-	json_u64(j, "max_ns", s->max_ns);
-	if (s->is_split)
-		json_u64(j, "runnable_ns", s->runnable_ns);
-	else
-		json_null(j, "runnable_ns");
-	json_str(j, "kind", w->kind);
+	if (!is_sample(s))
+		put_json_split(j, w);
 	json_u64(j, "first_ns", s->first_ns);
 	json_u64(j, "last_ns", s->last_ns);
-	json_str(j, "state", capture_state_letter(s->state, letters));
-	json_u64(j, "state_bits", s->state);
-	json_bool(j, "open", s->flags & CAPTURE_SAMPLE_OPEN);
-	json_bool(j, "initial", s->flags & CAPTURE_SAMPLE_INITIAL);
-	json_bool(j, "preempted", s->flags & CAPTURE_SAMPLE_PREEMPTED);
+	if (is_sample(s))
+		json_str(j, "event", "cpu-clock");
+	else
+		put_json_state(j, s);
 	put_json_stack(j, &kernel_keys, w->kernel);
 	put_json_stack(j, &user_keys, w->user);
 }

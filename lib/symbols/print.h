@@ -49,6 +49,7 @@
 /* Totals for the head. */
 struct perf_text_totals {
 	uint64_t records, waits, total_ns, lost;
+	uint64_t samples; /* of threads that ran, in none of the above but `records` */
 };
 
 /* Does C count lost waits, stacks or events? True for "lost.*" that is not 0, except those in nanoseconds. */

@@ -250,6 +250,7 @@ int kernel_types_read(const char *file, struct kernel_types_name *names, size_t 
 	return rc;
 }
 
+#define KERN "kern_" /* the sections of ours, as the next ones */
 #define TP "kern_tp"
 #define ITER "kern_iter"
 #define SLEEPING_ITER "kern_iter.s"
@@ -372,7 +373,12 @@ int bpf_hooks_read(struct bpf_hooks *h, struct bpf_object *obj, struct err *e)
 	struct bpf_program *prog;
 	int rc = add_structs(h, bpf_object__btf(obj));
 
-	bpf_object__for_each_program(prog, obj) rc = rc ? rc : add_name(h, hook_name(prog), hook_kind(prog));
+	bpf_object__for_each_program(prog, obj)
+	{
+		/* others attach to nothing that BTF describes */
+		if (!rc && strncmp(bpf_program__section_name(prog), KERN, strlen(KERN)) == 0)
+			rc = add_name(h, hook_name(prog), hook_kind(prog));
+	}
 	if (rc)
 		return err_nomem(e, "the names of kernel types");
 	h->known = kernel_types_read(h->btf_file, h->names, h->n, h->fd, NULL) == 0;

@@ -282,7 +282,7 @@ damaged "a record without its blank line" "${F%??}$F" "5 " "line 1 of .*without 
 damaged "a record that is cut by the end of the file" "$F${F%??}" "5 " "line 4 of .*cut short"
 damaged "a period beyond 64 bits" "${F}cd 3/4 1.6: 18446744073709551616 offcpu-time: \n\t1 f (x)\n\n" "5 " "line 4 of .*does not fit"
 for word in count=1x total_ns=18446744073709551616 max_ns=-1 runnable_ns=1.5; do
-	damaged "a comment with $word" "# wait: $word\n$F$F" "5 " "line 2 of .*a comment with a number"
+	damaged "a comment with $word" "# wait: $word\n$F$F" "5 " "line 2 of .*a number in the comment"
 done
 damaged "a folded line without a number" 'p;a 5\np;b\np;c x\np;d 6\n' "6 5 " "2 malformed .* line 2 of .*folded line without a number"
 damaged "a folded number beyond 64 bits" 'p;a 5\np;b 18446744073709551616\n' "5 " "line 2 of .*does not fit"

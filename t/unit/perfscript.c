@@ -190,6 +190,7 @@ int main(void)
 	wait_comment("# wait: count=-1", false, false, 0);
 	wait_comment("# wait: count=18446744073709551616", false, false, 0);
 	wait_comment("# waiter: count=1", false, false, 0);
+	wait_comment("# sample: count=7", true, true, 7);
 	tap_ok(&t, perfscript_is_side_band(side_band, strlen(side_band)),
 		"a COMM event is a side-band event");
 	tap_ok(&t, !perfscript_is_side_band("ab 1 0.0: 1 e:", 14), "a sample is not a side-band event");

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Samples of what threads execute, against what they measured themselves.
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+
+# samples CAP CODE: as waits, for samples
+samples() {
+	"$BIN/symbolize" -q --format=json "$1" 2>"$TMP/waits.err" | perl -MCpanel::JSON::XS -e '
+		use strict; use warnings;
+		our ($n, @o, $w, %c, %h) = (0);
+		my $code = eval "sub { $ARGV[0] }" or die $@;
+		sub kernel { join ";", map { $_->{symbol} // "?" } @{$w->{kernel_stack} || []} }
+		sub user { join ";", map { $_->{symbol} // "?" } @{$w->{user_stack} || []} }
+		while (<STDIN>) {
+			$w = decode_json($_);
+			if ($w->{type} eq "capture") { %c = %$w; next }
+			$code->() if $w->{type} eq "sample";
+		}
+		print @o ? join("\n", @o) . "\n" : %h ? map("$_ $h{$_}\n", sort keys %h) : "$n\n"' "$2"
+}
+
+# near GOT WANT NAME: within 3 %, and what ten periods at 999 Hz may do by chance
+near() {
+	if perl -e 'my ($g, $w) = @ARGV; exit !($g > 0 && abs($g - $w) <= $w * .03 + 3 * sqrt($w * 1e6) + 5e6)' "$1" "$2"; then
+		pass "$3"
+	else
+		fail "$3"
+		printf 'got %s, want %s\n' "$1" "$2" | diag
+	fi
+}
+
+rec "$TMP/c.cap" --on-cpu -F 999 --preempted -- "$OBJ/t/work/cpu" 2
+is "$rc" 0 "a busy program is recorded, with its samples"
+cp "$out" "$TMP/said"
+missed=$(counter "$TMP/c.cap" cpu.missed)
+while read -r name tid one three kernel cpu wall; do
+	near "$(samples "$TMP/c.cap" '$n += $w->{total_ns} if $w->{tid} == '"$tid")" "$cpu" \
+		"$name: the samples add up to its CPU time"
+	near "$(samples "$TMP/c.cap" '$n += $w->{total_ns} if $w->{tid} == '"$tid"' && user() =~ /(^|;)one_part;busy;/')" \
+		"$one" "$name: as long in one_part as it measured"
+	near "$(samples "$TMP/c.cap" '$n += $w->{total_ns} if $w->{tid} == '"$tid"' && user() =~ /(^|;)three_parts;busy;/')" \
+		"$three" "$name: and in three_parts"
+	near "$(samples "$TMP/c.cap" '$n += $w->{total_ns} if $w->{tid} == '"$tid"' && user() =~ /(^|;)in_kernel;busy;/')" \
+		"$kernel" "$name: and in in_kernel"
+	off=$(waits "$TMP/c.cap" '$n += $w->{total_ns} if $w->{tid} == '"$tid")
+	on=$(samples "$TMP/c.cap" '$n += $w->{total_ns} if $w->{tid} == '"$tid")
+	near "$((on + off))" "$wall" "$name: on the CPU, runnable and blocked add up to its life"
+done <"$TMP/said"
+# a thread that begins has not left clone() yet, and one that ends has given its memory up
+is "$(samples "$TMP/c.cap" 'push @o, "$w->{user_stack_verdict} " . user() . " below " . kernel()
+	if $w->{user_stack_verdict} ne "complete" && kernel() !~ /ret_from_fork|do_exit/')" 0 \
+	"every sample has a complete user stack"
+is "$(samples "$TMP/c.cap" 'push @o, "$w->{user_stack_verdict} " . user() . " below " . kernel()
+	if user() !~ /(clone3|_start(;\?)?)$/ && kernel() !~ /do_exit/')" 0 \
+	"from its function to the thread's start"
+like "$(samples "$TMP/c.cap" '$n += $w->{count} if kernel() =~ /read_(iter_)?zero/ && user() =~ /in_kernel/')" '^[1-9]' \
+	"a sample in the kernel has both stacks"
+is "$(samples "$TMP/c.cap" '$n++ if !@{$w->{kernel_stack}} && $w->{kernel_stack_error} ne "user-mode"')" 0 \
+	"one in the program's own code has no kernel stack, and says so"
+is "$(samples "$TMP/c.cap" '$n++ if kernel() =~ /bpf_|perf_swevent|hrtimer_interrupt/ && kernel() =~ /^(bpf_prog|perf_)/')" 0 \
+	"no stack begins with the recorder's own frames"
+is "$(samples "$TMP/c.cap" '$n++ if $w->{total_ns} != $w->{count} * 1001001')" 0 "each sample stands for a period"
+ok "missed periods are few, or counted ($missed)" test "$missed" -ge 0
+
+# The text, and what reads it
+run "$BIN/symbolize" -q "$TMP/c.cap"
+like "$(grep -c '^# sample: count=[0-9]* total_ns=[0-9]* kernel=' "$out")" '^[1-9]' "samples have a comment of their own"
+like "$(grep -cE '^busy-[12] .* 0*[0-9.]+: [0-9]+ cpu-clock: $' "$out")" '^[1-9]' "and the event cpu-clock"
+cp "$out" "$TMP/text"
+"$BIN/fold" --event-filter cpu-clock "$TMP/text" 2>/dev/null | awk '{ n += $NF } END { printf "%.0f\n", n }' >"$TMP/sum"
+is "$(cat "$TMP/sum")" "$(samples "$TMP/c.cap" '$n += $w->{total_ns}')" "fold sums them"
+"$BIN/fold" --event-filter offcpu-time "$TMP/text" 2>/dev/null | awk '{ n += $NF } END { printf "%.0f\n", n }' >"$TMP/sum"
+is "$(cat "$TMP/sum")" "$(waits "$TMP/c.cap" '$n += $w->{total_ns}')" "and waits apart"
+run "$BIN/stackreport" --event cpu-clock --tsv "$TMP/text"
+like "$(sed -n 2p "$out")" 'three_parts' "stackreport --event cpu-clock: the greatest is where the time was"
+run "$BIN/capinfo" "$TMP/c.cap"
+like "$(grep '^on CPU' "$out")" "^on CPU +$(samples "$TMP/c.cap" '$n += $w->{count}') samples, [0-9.]+ s\$" \
+	"capinfo counts them"
+like "$(grep '^waits' "$out")" "^waits +$(waits "$TMP/c.cap" '$n += $w->{count}'), " "and not among the waits"
+
+# Nothing but samples, at a rate that the clock keeps
+rec "$TMP/n.cap" --on-cpu --no-waits -- perl -e 'use Time::HiRes "clock"; 1 while clock() < 1.5; printf "%.0f\n", clock() * 1e9'
+is "$rc" 0 "--no-waits records samples alone"
+is "$(waits "$TMP/n.cap" '$n++')" 0 "and no wait"
+n=$(samples "$TMP/n.cap" '$n += $w->{count}')
+between "$n" 138 154 "99 samples for each second on the CPU"
+is "$(samples "$TMP/n.cap" '$n++ if $w->{total_ns} != $w->{count} * 10101010')" 0 "at 99 Hz if no rate is given"
+
+# Functions of an interpreter
+cat >"$TMP/burn.py" <<'EOF'
+import time
+def inner(n):
+    return sum(i * i for i in range(n))
+def outer():
+    end = time.process_time() + 1
+    while time.process_time() < end:
+        inner(20000)
+outer()
+EOF
+rec "$TMP/p.cap" --on-cpu --no-waits -F 499 -- python3 "$TMP/burn.py"
+all=$(samples "$TMP/p.cap" '$n += $w->{count} if user() =~ /outer/')
+named=$(samples "$TMP/p.cap" '$n += $w->{count} if user() =~ /inner.*outer/')
+ok "samples of an interpreter have its program's functions ($named of $all)" \
+	perl -e 'exit !($ARGV[1] > 300 && $ARGV[0] > .9 * $ARGV[1])' "$named" "$all"
+
+# A process that only waits has no samples.
+mkfifo "$TMP/in"
+"$OBJ/t/work/idle" 3 <"$TMP/in" >"$TMP/pid" &
+exec 7>"$TMP/in"
+until_true test -s "$TMP/pid"
+rec "$TMP/i.cap" --on-cpu -d 1 -p "$(cat "$TMP/pid")"
+is "$rc:$(samples "$TMP/i.cap" '$n++'):$(waits "$TMP/i.cap" '$n++')" 0:0:4 "an idle process has waits and no samples"
+tap_done
