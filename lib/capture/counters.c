@@ -55,6 +55,7 @@ static const struct counter counters[] = {
 		"of kernel functions without a number left" },
 
 	{ "processes", COUNTER_PLAIN, "process image", "process images", "" },
+	{ "processes.children", COUNTER_NOTE, "child not recorded", "children not recorded", "add --follow" },
 	{ "stacks.distinct", COUNTER_PLAIN, "stack", "stacks", "distinct" },
 	{ "stacks.truncated", COUNTER_NOTE, "stack", "stacks",
 		"truncated at the depth limit, which --depth raises" },
