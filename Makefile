@@ -106,16 +106,21 @@ OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/l
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
+# Other names of a tool, by which it does something else: a link each.
+LINKS := oncpu-record
+LINK_BINS := $(LINKS:%=$(BIN)/%)
 UNIT_BINS := $(UNITS:%=$(OBJ)/t/%)
 WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
 FUZZ_OBJS := $(patsubst lib/%.c,$(OBJ)/fuzz/%.o,$(wildcard lib/*/*.c))
 FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz/*.c))
 
-all: $(TOOL_BINS) $(UNIT_BINS) $(WORK_BINS) completions
+all: $(TOOL_BINS) $(LINK_BINS) $(UNIT_BINS) $(WORK_BINS) completions
 # The comment at the top.
 help:
 	@sed -n '/^$$/q; s/^#   //p; s/^#$$//p' $(firstword $(MAKEFILE_LIST))
-tools: $(TOOL_BINS)
+tools: $(TOOL_BINS) $(LINK_BINS)
+$(BIN)/oncpu-record: $(BIN)/offcpu-record
+	$(Q)ln -sf $(<F) $@
 offline: $(OFFLINE:%=$(BIN)/%)
 
 $(OFFLINE:%=$(BIN)/%): $(OBJ)/liboffline.a
@@ -241,7 +246,7 @@ page_of = $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
 # The tools print their completions, under the names that they are installed by. Those that are built for
 # another machine do not run here: then none are made, but with RUN= what runs them, such as qemu-aarch64.
 # They are of "all" so that make install has nothing to write here.
-INSTALLED := $(patsubst fold,stackfold,$(TOOLS))
+INSTALLED := $(patsubst fold,stackfold,$(TOOLS)) $(LINKS)
 completion_of = $(DESTDIR)$(if $(filter bash,$(1)),$(bashcompdir)/$(2),$(if $(filter zsh,$(1)),$(zshcompdir)/_$(2),$(fishcompdir)/$(2).fish))
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 SHELLS := $(if $(RUN)$(filter $(shell uname -m),$(MACHINE)),bash zsh fish)
@@ -262,6 +267,7 @@ install: tools completions
 	$(Q)$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/stacktools
 	$(Q)$(INSTALL) $(filter-out $(BIN)/fold,$(TOOL_BINS)) $(DESTDIR)$(bindir)
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
+	$(Q)ln -sf offcpu-record $(DESTDIR)$(bindir)/oncpu-record
 	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
 	$(Q)$(foreach page,$(PAGES),$(INSTALL) -D -m 644 docs/$(page:stackfold.1=fold.1) $(call page_of,$(page)) &&) :
 	$(Q)sed -i 's/^\.Dt FOLD/.Dt STACKFOLD/; s/^\.Nm fold$$/.Nm stackfold/; s/| fold /| stackfold /g' $(call page_of,stackfold.1)
@@ -271,7 +277,7 @@ install: tools completions
 
 # What install put there, and its folder in libexec if nothing else is in it.
 uninstall:
-	rm -f $(patsubst %,$(DESTDIR)$(bindir)/%,$(filter-out fold,$(TOOLS)) stackfold) \
+	rm -f $(patsubst %,$(DESTDIR)$(bindir)/%,$(filter-out fold,$(TOOLS)) stackfold $(LINKS)) \
 		$(DESTDIR)$(libexecdir)/stacktools/fold $(foreach page,$(PAGES),$(call page_of,$(page))) \
 		$(foreach shell,bash zsh fish,$(foreach tool,$(INSTALLED),$(call completion_of,$(shell),$(tool))))
 	$(Q)[ ! -d $(DESTDIR)$(libexecdir)/stacktools ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/stacktools

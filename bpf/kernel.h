@@ -162,6 +162,11 @@ struct task_struct___state {
 	unsigned long state;
 };
 
+/* Only for what follows processes. */
+struct task_struct___parent {
+	struct task_struct *real_parent;
+};
+
 struct task_struct___dumpable {
 	unsigned int user_dumpable : 1;
 };

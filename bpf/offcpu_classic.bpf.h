@@ -114,7 +114,7 @@ int classic_fork(void *ctx)
 		return 0;
 	if (use_comms)
 		field(ctx, fields.newtask_comm, &name);
-	if ((follow && bit_get(&tgids, set_tgid(parent))) || (use_comms && name_requested(name)))
+	if ((follow && is_followed(parent)) || (use_comms && name_requested(name)))
 		bit_set(&tgids, child);
 	else
 		bit_clear(&tgids, child);

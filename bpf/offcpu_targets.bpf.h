@@ -37,6 +37,7 @@ __u32 held = 0; /* process (recorder's ID) stopped at exec until it can be recor
 __u32 exec_target = 0; /* a process (ID in the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN] = {};
 __u32 n_comms = 0;
+__u8 comm_seen[OFFCPU_COMMS_MAX] = {}; /* of `comms`: a process had that name */
 
 /* Bit sets over global IDs, sized to pid_max: exact, and a look-up is one load. */
 struct {
@@ -227,8 +228,10 @@ static __always_inline bool name_requested(const char *name)
 			if (!name[j])
 				break;
 		}
-		if (same)
+		if (same) {
+			comm_seen[i] = 1;
 			return true;
+		}
 	}
 	return false;
 }
@@ -239,6 +242,31 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 
 	BPF_CORE_READ_STR_INTO(&name, leader, comm);
 	return name_requested(name);
+}
+
+#define FOLLOW_DEPTH 32
+
+/*
+ * Do children of TASK become targets? A thread of -t has those that it makes itself.
+ * An ancestor may be a target and TASK not yet: it ran already when the recording
+ * began, and user space is still looking for it. Not what the recorder itself starts.
+ */
+static __always_inline bool is_followed(struct task_struct *task)
+{
+#ifdef OFFCPU_RAW
+	return bit_get(&tgids, set_tgid(task)) || (use_tids && bit_get(&tids, set_tid(task)));
+#else
+	for (int i = 0; i < FOLLOW_DEPTH && task; i++) {
+		__u32 tgid = BPF_CORE_READ(task, tgid);
+
+		if (bit_get(&tgids, tgid) || (use_tids && bit_get(&tids, BPF_CORE_READ(task, pid))))
+			return true;
+		if (tgid <= 1 || tgid == hot.self_tgid)
+			return false;
+		task = BPF_CORE_READ((struct task_struct___parent *)task, real_parent);
+	}
+	return false;
+#endif
 }
 
 /*
@@ -256,7 +284,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		bit_clear(&tids, set_tid(child));
 	if (!is_leader(child))
 		return 0;
-	if ((follow && bit_get(&tgids, set_tgid(parent))) || (use_comms && comm_matches(child)))
+	if ((follow && is_followed(parent)) || (use_comms && comm_matches(child)))
 		bit_set(&tgids, set_tgid(child));
 	else
 		bit_clear(&tgids, set_tgid(child));
@@ -372,8 +400,9 @@ int find_targets(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	id = our_id(task);
+	/* the name first: it notes that there is one */
 	if (task->pid == task->tgid &&
-		(bpf_map_lookup_elem(&target_pids, &id) || (use_comms && comm_matches(task)))) {
+		((use_comms && comm_matches(task)) || bpf_map_lookup_elem(&target_pids, &id))) {
 		hot.single_tgid = task->tgid;
 		bit_set(&tgids, task->tgid);
 	}

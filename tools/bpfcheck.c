@@ -35,7 +35,7 @@ static const struct cli_option options[] = {
 		.group = 1 },
 	{ 0, "tap", NULL, "one test a check, for prove(1)", CLI_VALUE(struct opts, format, TAP), .group = 1 },
 	{ 0, "json", NULL, "one object with everything", CLI_VALUE(struct opts, format, JSON), .group = 1 },
-	{ 'p', "pid", "PID", "what offcpu-record will show of that process, too; several times",
+	{ 'p', "pid", "PID", "what offcpu-record will show of that process, too; 1,2,3: of these",
 		CLI_PIDS(struct opts, pids), .times = PIDS_MAX },
 	{ 0, "tool", "NAME", "the verdict of that tool decides the exit status",
 		CLI_WORD(struct opts, tool, finding_tool_names) },

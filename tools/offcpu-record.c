@@ -18,6 +18,7 @@
 #include "system/targets.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -38,14 +39,18 @@ struct recargs {
 	struct cli_list pids, tids; /* uint32_t */
 	struct cli_list comms; /* const char * */
 	char *const *command; /* NULL = none */
-	uint64_t duration_ns; /* 0 = no limit */
+	uint64_t duration_ns; /* UINT64_MAX = no limit */
+	uint32_t hz; /* 0 = not given */
 	enum recargs_unwind unwind;
 	int follow; /* -1 = not given */
-	bool on_cpu, no_waits;
+	bool oncpu; /* called oncpu-record: only what threads execute */
 	bool quiet, verbose;
 };
 
 #define HZ_DEFAULT 99
+#define HZ_TEXT "99"
+#define HZ_MAX 9999
+#define HZ_PROCFS_MAX 1000
 #define UNWIND_BYTES_MIN (UINT64_C(1) << 20)
 #define UNWIND_BYTES_MAX (UINT64_C(16) << 30)
 
@@ -56,9 +61,10 @@ static int set_state(const char *arg, void *opts, struct err *e)
 
 static const struct cli_option options[] = {
 	{ CLI_HEADING("What to record (at least one)") },
-	{ 'p', "pid", "PID", "the threads of a process; may be given several times",
+	{ 'p', "pid", "PID", "the threads of a process; 1,2,3: of these; may be repeated",
 		CLI_PIDS(struct recargs, pids), .times = RECARGS_LIST_MAX },
-	{ 't', "tid", "TID", "one thread", CLI_TIDS(struct recargs, tids), .times = RECARGS_LIST_MAX },
+	{ 't', "tid", "TID", "one thread; 1,2,3: these", CLI_TIDS(struct recargs, tids),
+		.times = RECARGS_LIST_MAX },
 	{ 'c', "comm", "COMM", "every process of that name, those to come included",
 		CLI_TEXTS(struct recargs, comms), .times = OFFCPU_COMMS_MAX },
 	{ 'a', "all", NULL, "every process", CLI_FLAG(struct recargs, rec.bpf.all) },
@@ -73,21 +79,22 @@ static const struct cli_option options[] = {
 	{ 'o', "output", "FILE", "the capture (default cap.bin); - is standard output",
 		CLI_FILE(struct recargs, rec.path) },
 	{ 'd', "duration", "TIME",
-		"stop after 5, 1.5s, 500ms, 2m (default: until Ctrl-C or the end of what is recorded)",
+		"stop after 5, 1.5s, 500ms, 90m, 1h (default: until Ctrl-C or the end of what is recorded)",
 		CLI_DURATION(struct recargs, duration_ns, 1000000000) },
-	{ 0, "follow", NULL, "children too (default with a command)", CLI_VALUE(struct recargs, follow, 1) },
+	{ 0, "follow", NULL, "children too, those that run already included (default with a command)",
+		CLI_VALUE(struct recargs, follow, 1) },
 	{ 0, "no-follow", NULL, "no children", CLI_VALUE(struct recargs, follow, 0) },
 	{ 0, "force", NULL, "replace a FILE that is not a capture", CLI_FLAG(struct recargs, rec.force) },
 	{ CLI_HEADING("Which waits") },
 	{ 0, "state", "LETTERS", "only those states of ps(1): S, D, T, t, I, P", CLI_CALL(set_state) },
 	{ 0, "min", "TIME", "only waits of at least TIME (10us, 5ms)",
 		CLI_DURATION(struct recargs, rec.bpf.min_ns, 1) },
-	{ 0, "max", "TIME", "only waits of at most TIME", CLI_DURATION(struct recargs, rec.bpf.max_ns, 1) },
+	{ 0, "max", "TIME", "only waits of at most TIME", CLI_DURATION(struct recargs, rec.bpf.max_ns, 1),
+		.min = 1 },
 	{ 0, "preempted", NULL, "also of threads that stayed runnable but lost the CPU",
 		CLI_FLAG(struct recargs, rec.bpf.preempted) },
-	{ 0, "on-cpu", NULL, "also what threads execute: samples of a clock, -F a second (default 99)",
-		CLI_FLAG(struct recargs, on_cpu) },
-	{ 0, "no-waits", NULL, "with --on-cpu: nothing else", CLI_FLAG(struct recargs, no_waits) },
+	{ 0, "on-cpu", "HZ", "also what threads execute: samples of a clock, HZ a second (default 99)",
+		CLI_NUMBER(struct recargs, rec.bpf.cpu_hz), .min = 1, .max = HZ_MAX, .otherwise = HZ_TEXT },
 	{ 0, "kthreads", NULL, "kernel threads too (with -a)", CLI_FLAG(struct recargs, rec.bpf.kthreads) },
 	{ CLI_HEADING("Which stacks") },
 	{ 'U', "user-stacks", NULL, "user stacks only", CLI_FLAG(struct recargs, rec.bpf.no_kernel_stacks) },
@@ -119,8 +126,9 @@ static const struct cli_option options[] = {
 		CLI_WORD(struct recargs, rec.mode, record_mode_names) },
 	{ 0, "btf", "FILE", "with raw: the kernel's BTF, from a file",
 		CLI_FILE(struct recargs, rec.bpf.btf_file) },
-	{ 'F', "frequency", "HZ", "with procfs: samples a second (default 99, up to 1000)",
-		CLI_NUMBER(struct recargs, rec.hz), .min = 1, .max = 9999 },
+	{ 'F', "frequency", "HZ",
+		"samples a second (default 99): of oncpu-record, up to 9999; with procfs, up to 1000",
+		CLI_NUMBER(struct recargs, hz), .min = 1, .max = HZ_MAX },
 	{ 0, "ptrace", NULL, "with procfs: user stacks; stops each thread for a moment",
 		CLI_FLAG(struct recargs, rec.ptrace) },
 	{ CLI_HEADING("Messages") },
@@ -128,26 +136,100 @@ static const struct cli_option options[] = {
 	{ 'v', "verbose", NULL, "every counter in the summary", CLI_FLAG(struct recargs, verbose) },
 };
 
-/*
- * Check for options that only mode procfs has, and if that mode is requested, for
- * options that it does not support. If it is the last mode left to try, it reports
- * these itself.
- */
-static int check_procfs(const struct cli *c, const struct recargs *o)
+/* Names of runtimes in --runtimes: "auto" and "none" are right in every mode. */
+static bool names_runtimes(const struct recorder_opts *r)
+{
+	return r->runtimes && strcmp(r->runtimes, "auto") != 0 && strcmp(r->runtimes, "none") != 0;
+}
+
+#define IN(mode) (1U << RECORD_MODE_##mode)
+
+/* An option that was given, but means nothing in MODE, or NULL; *WHY says in which mode it does. */
+static const char *misfit(const struct recargs *o, enum record_mode mode, size_t *i, const char **why)
 {
 	const struct recorder_opts *r = &o->rec;
+	const struct {
+		bool given;
+		uint32_t modes; /* that have it */
+		const char *name, *why;
+	} all[] = {
+		{ r->bpf.cpu_hz && !o->oncpu, IN(BTF), "--on-cpu",
+			"goes with mode btf: --mode btf, or auto" },
+		{ o->hz && !o->oncpu, IN(PROCFS), "-F", "goes with mode procfs: --mode procfs, or auto" },
+		{ r->ptrace, IN(PROCFS), "--ptrace", "goes with mode procfs: --mode procfs, or auto" },
+		{ r->bpf.btf_file, IN(RAW), "--btf", "goes with mode raw: --mode raw, or auto" },
+		{ r->unwind != RECORDER_UNWIND_AUTO, IN(BTF) | IN(RAW), "--unwind",
+			"dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none" },
+		{ r->unwind_bytes, IN(BTF) | IN(RAW), "--unwind-memory",
+			"is of tables for BPF: --mode procfs has none" },
+		{ names_runtimes(r), IN(BTF), "--runtimes",
+			"with names goes with mode btf: --mode btf, or auto" },
+	};
 
-	if ((r->mode == RECORD_MODE_BTF || r->mode == RECORD_MODE_RAW) && (r->ptrace || (r->hz && !o->on_cpu)))
-		return cli_usage(
-			c, "%s goes with mode procfs: --mode procfs, or auto", r->ptrace ? "--ptrace" : "-F");
-	if (r->mode != RECORD_MODE_PROCFS)
-		return CLI_OK;
-	if (r->unwind != RECORDER_UNWIND_AUTO)
-		return cli_usage(
-			c, "--unwind dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none");
-	if (r->unwind_bytes)
-		return cli_usage(c, "--unwind-memory is of tables for BPF: --mode procfs has none");
+	while (*i < ARRAY_LEN(all)) {
+		size_t at = (*i)++;
+
+		*why = all[at].why;
+		if (all[at].given && !(all[at].modes & 1U << mode))
+			return all[at].name;
+	}
+	return NULL;
+}
+
+/* Check for options that mean nothing in the requested mode; warn_misfits() reports those in a chosen one. */
+static int check_mode(const struct cli *c, const struct recargs *o)
+{
+	const char *why, *name;
+	size_t i = 0;
+
+	name = o->rec.mode == RECORD_MODE_AUTO ? NULL : misfit(o, o->rec.mode, &i, &why);
+	return name ? cli_usage(c, "%s %s", name, why) : CLI_OK;
+}
+
+/* Check for options that mean nothing beside others, in every mode. */
+static int check_unused(const struct cli *c, const struct recargs *o)
+{
+	const struct recorder_opts *r = &o->rec;
+	const char *without = r->bpf.no_user_stacks && o->unwind != UNWIND_NONE ? "-K"
+			      : o->unwind == UNWIND_NONE                        ? "--unwind none"
+			      : o->unwind == UNWIND_FP                          ? "--unwind fp"
+										: NULL;
+
+	if (o->follow >= 0 && r->bpf.all)
+		return cli_usage(c,
+			"--%s goes with -p, -t, -c or a command: every process is recorded already",
+			o->follow ? "follow" : "no-follow");
+	if (without && r->unwind_bytes)
+		return cli_usage(c, "--unwind-memory is of unwind tables: with %s there are none", without);
+	if (without && names_runtimes(r))
+		return cli_usage(c, "--runtimes takes unwind tables: with %s there are none", without);
+	if (r->ptrace && r->bpf.no_user_stacks)
+		return cli_usage(c, "--ptrace is for user stacks: with %s there are none", without);
+	if (r->bpf.preempted && r->bpf.state_mask)
+		return cli_usage(c, "--preempted records waits in state R, which --state leaves out");
 	return CLI_OK;
+}
+
+/* Check the options of samples of what threads execute. */
+static int check_oncpu(const struct cli *c, const struct recargs *o)
+{
+	const struct offcpu_opts *b = &o->rec.bpf;
+	const char *of_waits = b->preempted    ? "--preempted"
+			       : b->state_mask ? "--state"
+			       : b->min_ns     ? "--min"
+			       : b->max_ns     ? "--max"
+			       : b->cpu_hz     ? "--on-cpu"
+					       : NULL;
+
+	if (!o->oncpu && o->hz > HZ_PROCFS_MAX)
+		return cli_usage(
+			c, "option '-F': '%" PRIu32 "' is out of range: 1 to %d", o->hz, HZ_PROCFS_MAX);
+	if (!o->oncpu)
+		return CLI_OK;
+	if (o->rec.mode != RECORD_MODE_AUTO && o->rec.mode != RECORD_MODE_BTF)
+		return cli_usage(c, "what threads execute is sampled in mode btf: --mode btf, or auto");
+	return of_waits ? cli_usage(c, "%s is of waits: offcpu-record --on-cpu records both", of_waits)
+			: CLI_OK;
 }
 
 /* Check the combination of the options: CLI_OK if it is valid. */
@@ -171,8 +253,6 @@ static int check_opts(const struct cli *c, void *opts)
 				    "--container ID, or -- COMMAND");
 	if (some && b->all)
 		return cli_usage(c, "-a is every process already: drop the other targets");
-	if (b->btf_file && (o->rec.mode == RECORD_MODE_BTF || o->rec.mode == RECORD_MODE_PROCFS))
-		return cli_usage(c, "--btf goes with mode raw: --mode raw, or auto");
 	if (b->kthreads && !b->all)
 		return cli_usage(c, "--kthreads goes with -a, or with --cgroup alone");
 	if (b->no_kernel_stacks && b->no_user_stacks)
@@ -181,6 +261,10 @@ static int check_opts(const struct cli *c, void *opts)
 		return cli_usage(c, "-U and --unwind none together leave no stack");
 	o->rec.unwind = unwind[o->unwind];
 	b->no_user_stacks |= o->unwind == UNWIND_NONE;
+	if (!o->duration_ns)
+		return cli_usage(c,
+			"option '--duration': a recording of 0 s records nothing; without -d it lasts "
+			"until Ctrl-C");
 	if (b->max_ns && b->min_ns > b->max_ns)
 		return cli_usage(c, "--min is longer than --max: no wait can be both");
 	o->rec.pids = o->pids.p;
@@ -191,24 +275,30 @@ static int check_opts(const struct cli *c, void *opts)
 	o->rec.n_comms = o->comms.n;
 	for (size_t i = 0; i < o->comms.n; i++)
 		if (!*comms[i] || strlen(comms[i]) >= OFFCPU_COMM_LEN)
-			return cli_usage(c, "option '--comm': '%s' is not a thread name: 1 to %d bytes",
-				comms[i], OFFCPU_COMM_LEN - 1);
+			return cli_usage(c,
+				"option '--comm': '%s' is not a thread name: 1 to %d bytes%s%.*s%s", comms[i],
+				OFFCPU_COMM_LEN - 1, *comms[i] ? "; the kernel cuts it to '" : "",
+				OFFCPU_COMM_LEN - 1, comms[i], *comms[i] ? "'" : "");
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
 	b->single = o->rec.n_pids == 1 && !o->rec.n_tids && !o->rec.n_comms && !o->command && !b->follow;
+	o->rec.count_children = o->follow < 0 && o->rec.n_pids && !b->use_cgroup;
 	b->use_tids = o->rec.n_tids > 0;
 	b->use_comms = o->rec.n_comms > 0;
 	b->use_exec = o->command != NULL;
 	if (runtimes_check(o->rec.runtimes, &e) != 0)
 		return cli_usage(c, "option '--runtimes': %s", e.msg);
-	if (check_procfs(c, o) != CLI_OK)
+	if (check_oncpu(c, o) != CLI_OK || check_mode(c, o) != CLI_OK || check_unused(c, o) != CLI_OK)
 		return CLI_USAGE;
-	o->rec.hz = o->rec.hz ? o->rec.hz : HZ_DEFAULT;
-	b->cpu_hz = o->on_cpu ? o->rec.hz : 0;
-	b->no_waits = o->no_waits;
+	if (o->oncpu) {
+		b->cpu_hz = o->hz ? o->hz : HZ_DEFAULT;
+		b->no_waits = true;
+	}
+	o->rec.hz = o->hz ? o->hz : HZ_DEFAULT;
 	return CLI_OK;
 }
 
-static const struct cli cli = {
+/* If called oncpu-record, it uses that name. */
+static struct cli cli = {
 	.name = "offcpu-record",
 	.about = "Record who waited, where and how long, into a capture that symbolize reads.",
 	.status = "Status: 0 complete; 1 recorded, but something was lost or could not be written; 2 not "
@@ -242,6 +332,9 @@ static int open_mode(struct recording *r, struct recorder_opts *o, bool *refused
 	o->mode = r->mode;
 	o->bpf.raw = r->mode == RECORD_MODE_RAW;
 	*refused = false;
+	if (o->bpf.no_waits && r->mode != RECORD_MODE_BTF)
+		return err_set(
+			e, -ENOTSUP, "what threads execute is sampled in mode btf, which does not work here");
 	return r->mode == RECORD_MODE_PROCFS ? procfs_session_open(o, &r->proc, e)
 					     : recorder_open(o, &r->rec, refused, e);
 }
@@ -385,6 +478,11 @@ static void recording_state(struct recording *r, struct recording_state *ret)
 	}
 }
 
+static bool recording_comm_seen(const struct recording *r, const char *comm)
+{
+	return r->proc ? procfs_session_comm_seen(r->proc, comm) : recorder_comm_seen(r->rec, comm);
+}
+
 static void recording_progress(struct recording *r, struct buf *b)
 {
 	struct recorder_stats st;
@@ -411,6 +509,7 @@ static void recording_summary(struct recording *r, const struct record_text_repo
 
 struct run {
 	const struct recargs *o;
+	enum record_mode requested;
 	struct recording *rec;
 	struct targets targets;
 	struct cgroup *in; /* --cgroup, --container; NULL = none */
@@ -453,7 +552,7 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 			return si.ssi_signo == SIGINT    ? "SIGINT"
 			       : si.ssi_signo == SIGTERM ? "SIGTERM"
 							 : "SIGHUP";
-	if (r->o->duration_ns && now - start_ns >= r->o->duration_ns)
+	if (now - start_ns >= r->o->duration_ns)
 		return "duration";
 	if (r->o->command && command_ended(&r->command))
 		return "command exited";
@@ -466,10 +565,9 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 
 static struct timespec timeout(const struct run *r, uint64_t start_ns, uint64_t now)
 {
-	uint64_t end = start_ns + r->o->duration_ns, ns = recording_timeout_ns(r->rec);
+	uint64_t past = now - start_ns, ns = recording_timeout_ns(r->rec);
 
-	if (r->o->duration_ns)
-		ns = end <= now ? 0 : MIN(ns, end - now);
+	ns = r->o->duration_ns <= past ? 0 : MIN(ns, r->o->duration_ns - past);
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 }
 
@@ -525,6 +623,19 @@ static void print_runtimes(const struct run *r)
 	if (r->mapped && !(st.by_table && r->rec->mode == RECORD_MODE_BTF))
 		cli_warn(&cli, "runtimes: %s (functions are shown in mode btf with unwind tables only)",
 			runtimes_list(r->mapped, list, sizeof(list)));
+}
+
+/* Mode auto has chosen a mode in which some options mean nothing. */
+static void warn_misfits(const struct run *r)
+{
+	const enum record_mode mode = recording_mode(r->rec);
+	const char *name, *why;
+	size_t i = 0;
+
+	if (r->o->quiet || r->requested != RECORD_MODE_AUTO)
+		return;
+	while ((name = misfit(r->o, mode, &i, &why)) != NULL)
+		cli_warn(&cli, "%s is not used in mode %s", name, record_mode_name(mode));
 }
 
 /* Print which mode is used and why, if it is not the best one. */
@@ -626,6 +737,7 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 		rc = recording_open(&o->rec, &r->rec, e);
 	if (!rc) {
 		print_mode(r);
+		warn_misfits(r);
 		rc = recording_start(r->rec, e);
 	}
 	if (!rc && o->command)
@@ -633,6 +745,24 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 	if (!rc)
 		print_runtimes(r);
 	return rc;
+}
+
+/* Report each name that no process had: false if there is one. */
+static bool all_named(const struct run *r)
+{
+	const struct recorder_opts *o = &r->o->rec;
+	bool all = true;
+	struct err e;
+
+	for (size_t i = 0; i < o->n_comms; i++) {
+		if (recording_comm_seen(r->rec, o->comms[i]))
+			continue;
+		e = (struct err){ 0 };
+		targets_unnamed(o->comms[i], &e);
+		cli_error(&cli, &e);
+		all = false;
+	}
+	return all;
 }
 
 static int record(struct run *r, struct recargs *o)
@@ -653,7 +783,7 @@ static int record(struct run *r, struct recargs *o)
 	}
 	recording_state(r->rec, &st);
 	summary(r);
-	return st.lost ? CLI_INCOMPLETE : CLI_OK;
+	return all_named(r) && !st.lost ? CLI_OK : CLI_INCOMPLETE;
 }
 
 int main(int argc, char **argv)
@@ -662,6 +792,7 @@ int main(int argc, char **argv)
 				     .bpf.depth = 127,
 				     .words = (const char *const *)argv,
 				     .n_words = (size_t)argc },
+		.duration_ns = UINT64_MAX,
 		.follow = -1 };
 	struct run r = {
 		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }
@@ -670,6 +801,11 @@ int main(int argc, char **argv)
 	struct err e;
 	int status;
 
+	if (strcmp(program_invocation_short_name, "oncpu-record") == 0) {
+		cli.name = "oncpu-record";
+		cli.about = "Record what threads execute, by samples, into a capture that symbolize reads.";
+		o.oncpu = true;
+	}
 	if (!cli_parse(&cli, argc, argv, &o, &status))
 		return status;
 	if (owner_become(&owner, &e) != 0) {
@@ -677,6 +813,7 @@ int main(int argc, char **argv)
 		cli_free(&cli, &o);
 		return CLI_FAILED;
 	}
+	r.requested = o.rec.mode;
 	o.rec.bpf.owner_only = owner.only;
 	o.rec.bpf.owner_uid = owner.uid;
 	o.rec.bpf.owner_gid = owner.gid;

@@ -30,9 +30,10 @@ struct opts {
 };
 
 static const struct cli_option options[] = {
-	{ 'p', "pid", "PID", "only this process (may be repeated, as the next two)",
-		CLI_NUMBERS(struct opts, pids, uint32_t) },
-	{ 't', "tid", "TID", "only this thread", CLI_NUMBERS(struct opts, tids, uint32_t) },
+	{ 'p', "pid", "PID", "only this process (1,2,3: these; may be repeated, as the next two)",
+		CLI_NUMBERS(struct opts, pids, uint32_t), .commas = true },
+	{ 't', "tid", "TID", "only this thread (likewise)", CLI_NUMBERS(struct opts, tids, uint32_t),
+		.commas = true },
 	{ 'c', "comm", "NAME", "only threads of this name", CLI_TEXTS(struct opts, comms) },
 	{ 0, "format", "FORMAT",
 		"text: perf script's grammar (default); json: one JSON object a line, with every field",

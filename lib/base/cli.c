@@ -141,34 +141,62 @@ int cli_address(const char *s, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e)
+/* Read the digits at *S, which it moves past them; false if the value does not fit. */
+static bool take_digits(const char **s, uint64_t *ret)
+{
+	uint64_t v = 0;
+	bool fits = true;
+
+	for (; isdigit((unsigned char)**s); (*s)++)
+		fits = fits && !__builtin_mul_overflow(v, 10, &v) &&
+		       !__builtin_add_overflow(v, (uint64_t)(**s - '0'), &v);
+	*ret = v;
+	return fits;
+}
+
+/* The part of UNIT_NS that DIGITS, those after the point, are. Digits from the 19th on make no difference. */
+static uint64_t fraction_ns(const char *digits, size_t n, uint64_t unit_ns)
+{
+	long double sum = 0, place = (long double)unit_ns;
+
+	for (size_t i = 0; i < n; i++)
+		sum += (place /= 10) * (digits[i] - '0');
+	return (uint64_t)(sum + 0.5L);
+}
+
+/* The unit that S names, all of it; *DEFAULT_NS if S is empty; 0 if it is not one. */
+static uint64_t unit_of(const char *s, uint64_t default_ns)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 },
-		{ "m", 60000000000 } };
-	uint64_t unit = default_unit_ns;
-	long double v;
-	char *end;
+		{ "m", UINT64_C(60000000000) }, { "h", UINT64_C(3600000000000) } };
 
-	/* reject "inf", "0x1p3" and signs, which strtold() accepts */
-	if (!isdigit((unsigned char)s[0]) || (s[0] == '0' && (s[1] == 'x' || s[1] == 'X')))
-		return err_set(e, -EINVAL, "'%s' is not a time such as 10us, 5ms or 1.5s", s);
-	v = strtold(s, &end);
-	if (*end) {
-		size_t i;
+	for (size_t i = 0; *s && i < ARRAY_LEN(units); i++)
+		if (strcmp(s, units[i].name) == 0)
+			return units[i].ns;
+	return *s ? 0 : default_ns;
+}
 
-		for (i = 0; i < ARRAY_LEN(units) && strcmp(end, units[i].name) != 0; i++)
-			;
-		if (i == ARRAY_LEN(units))
-			return err_set(e, -EINVAL, "'%s' is not a time such as 10us, 5ms or 1.5s", s);
-		unit = units[i].ns;
-	}
-	v *= (long double)unit;
-	if (v >= 9.2e18L)
+int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e)
+{
+	const char *p = s, *after;
+	uint64_t whole, unit, v;
+	bool fits = take_digits(&p, &whole);
+	size_t n_whole = (size_t)(p - s), n_fraction;
+
+	after = p + (*p == '.');
+	n_fraction = *p == '.' ? strspn(after, "0123456789") : 0;
+	unit = unit_of(after + n_fraction, default_unit_ns);
+	/* a point has a digit after it */
+	if (!unit || !(n_whole + n_fraction) || (after != p && !n_fraction))
+		return err_set(e, -EINVAL, "'%s' is not a time such as 10us, 500ms, 1.5s, 90m or 1h", s);
+	fits = fits && !__builtin_mul_overflow(whole, unit, &v) &&
+	       !__builtin_add_overflow(v, fraction_ns(after, n_fraction, unit), &v);
+	if (!fits || v > INT64_MAX)
 		return err_set(e, -ERANGE, "'%s' is out of range: at most 292 years", s);
-	*ret_ns = (uint64_t)(v + 0.5L);
+	*ret_ns = v;
 	return 0;
 }
 
@@ -292,6 +320,9 @@ static int take_value(const struct cli_option *o, const char *arg, void *opts, v
 		break;
 	case CLI_KIND_DURATION:
 		rc = cli_duration(arg, o->unit_ns, &v, e);
+		if (!rc && v < o->min)
+			rc = err_set(
+				e, -ERANGE, "'%s' is out of range: %" PRIu64 " ns at least", arg, o->min);
 		break;
 	case CLI_KIND_ADDRESS:
 		rc = cli_address(arg, &v, e);
@@ -307,21 +338,45 @@ static int take_value(const struct cli_option *o, const char *arg, void *opts, v
 	return rc;
 }
 
-static int take(const struct cli_option *o, const char *arg, void *opts, struct err *e)
+static int append(const struct cli_option *o, const char *arg, void *opts, struct err *e)
 {
-	void *member = (char *)opts + o->at;
-	struct cli_list *list = o->list ? member : NULL;
+	struct cli_list *list = (struct cli_list *)(void *)((char *)opts + o->at);
 	int rc;
 
-	if (!list)
-		return take_value(o, arg, opts, member, e);
 	if (o->times && list->n == o->times)
-		return err_set(e, -E2BIG, "given more than %" PRIu32 " times", o->times);
+		return err_set(e, -E2BIG,
+			o->commas ? "more than %" PRIu32 " given" : "given more than %" PRIu32 " times",
+			o->times);
 	if (base_grow(&list->p, &list->cap, list->n + 1, o->size) != 0)
 		return err_nomem(e, "options");
 	rc = take_value(o, arg, opts, (char *)list->p + list->n * o->size, e);
 	list->n += rc == 0;
 	return rc;
+}
+
+/* Append each element of ARG, "1,2,3". */
+static int append_each(const struct cli_option *o, const char *arg, void *opts, struct err *e)
+{
+	_cleanup_free_ char *copy = strdup(arg);
+	char *rest = copy, *element;
+	int rc = copy ? 0 : err_nomem(e, "options");
+
+	while (!rc && (element = strsep(&rest, ",")) != NULL) {
+		if (*element)
+			rc = append(o, element, opts, e);
+		else if (*arg)
+			rc = err_set(e, -EINVAL, "'%s' has an empty element", arg);
+		else
+			rc = err_set(e, -EINVAL, "it is empty");
+	}
+	return rc;
+}
+
+static int take(const struct cli_option *o, const char *arg, void *opts, struct err *e)
+{
+	if (!o->list)
+		return take_value(o, arg, opts, (char *)opts + o->at, e);
+	return o->commas ? append_each(o, arg, opts, e) : append(o, arg, opts, e);
 }
 
 /* Take one option. GIVEN holds the option given so far in each group. */
@@ -334,7 +389,7 @@ static int take_option(const struct cli *c, int opt, const struct cli_option *gi
 	if (o->group && *other && *other != o)
 		return cli_usage(c, "--%s and --%s exclude one another", (*other)->name, o->name);
 	*other = o;
-	if (take(o, optarg, opts, &e) != 0)
+	if (take(o, optarg ? optarg : o->otherwise, opts, &e) != 0)
 		return cli_usage(c, "option '%s': %s", name_of(o, opt, name), e.msg);
 	return CLI_OK;
 }
@@ -386,8 +441,11 @@ static void make_tables(const struct cli *c, char *shorts, struct option *longs)
 	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
 		if (!o->name)
 			continue;
-		*longs++ = (struct option){ o->name, o->arg ? required_argument : no_argument, NULL,
-			LONG + (int)(i - 1) };
+		*longs++ = (struct option){ o->name,
+			o->otherwise ? optional_argument
+			: o->arg     ? required_argument
+				     : no_argument,
+			NULL, LONG + (int)(i - 1) };
 		if (o->letter)
 			*shorts++ = o->letter;
 		if (o->letter && o->arg)
@@ -504,7 +562,7 @@ static void put_option(struct buf *b, const struct cli_option *o)
 	else
 		buftext_printf(b, "--%s", o->name);
 	if (o->arg)
-		buftext_printf(b, " %s", o->arg);
+		buftext_printf(b, o->otherwise ? "[=%s]" : " %s", o->arg);
 }
 
 static void put_group(struct buf *b, const struct cli *c, uint32_t group)
@@ -624,7 +682,7 @@ static size_t left_of(const struct cli_option *o, char left[128])
 	else
 		len = snprintf(left, 128, "      --%s", o->name);
 	if (o->name && o->arg)
-		len += snprintf(left + len, 128 - (size_t)len, " %s", o->arg);
+		len += snprintf(left + len, 128 - (size_t)len, o->otherwise ? "[=%s]" : " %s", o->arg);
 	return (size_t)len;
 }
 

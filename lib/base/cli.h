@@ -54,13 +54,15 @@ struct cli_option {
 	enum cli_kind kind;
 	size_t at, size; /* the member of the tool's options that stores the value */
 	bool list; /* may be given several times: the member is a struct cli_list */
-	uint32_t times; /* a list: the maximum number of times; 0 = any number */
+	bool commas; /* a list: one argument may have several values, "1,2,3" */
+	uint32_t times; /* a list: the maximum number of values; 0 = any number */
 	bool required; /* a mandatory operand */
 	uint32_t group; /* not 0: excludes the other options of this group */
 	int value;
 	uint64_t min, max; /* max 0 = the maximum of the member's type */
 	uint64_t unit_ns; /* the unit of a duration given without one */
 	const char *const *words; /* NULL-terminated */
+	const char *otherwise; /* of a long option whose argument, after =, may be missing: what it then is */
 	int (*call)(const char *arg, void *opts, struct err *e);
 };
 
@@ -93,10 +95,13 @@ struct cli_list {
 /* a whole number in [min, max], of 4 or 8 bytes */
 #define CLI_NUMBER(T, m) .kind = CLI_KIND_NUMBER, CLI_AT(T, m)
 #define CLI_NUMBERS(T, m, type) .kind = CLI_KIND_NUMBER, CLI_AT_LIST(T, m, type)
-/* running processes or threads: uint32_t */
-#define CLI_PIDS(T, m) .kind = CLI_KIND_PID, .min = 1, .max = 4194304, CLI_AT_LIST(T, m, uint32_t)
-#define CLI_TIDS(T, m) .kind = CLI_KIND_TID, .min = 1, .max = 4194304, CLI_AT_LIST(T, m, uint32_t)
+/* running processes or threads, one or several with commas between them: uint32_t */
+#define CLI_PIDS(T, m)                                                                                       \
+	.kind = CLI_KIND_PID, .min = 1, .max = 4194304, .commas = true, CLI_AT_LIST(T, m, uint32_t)
+#define CLI_TIDS(T, m)                                                                                       \
+	.kind = CLI_KIND_TID, .min = 1, .max = 4194304, .commas = true, CLI_AT_LIST(T, m, uint32_t)
 #define CLI_SIZE(T, m) .kind = CLI_KIND_SIZE, CLI_AT_TYPE(T, m, uint64_t)
+/* a time, of at least `min` ns */
 #define CLI_DURATION(T, m, unit) .kind = CLI_KIND_DURATION, .unit_ns = (unit), CLI_AT_TYPE(T, m, uint64_t)
 /* hexadecimal, with or without 0x */
 #define CLI_ADDRESS(T, m) .kind = CLI_KIND_ADDRESS, CLI_AT_TYPE(T, m, uint64_t)
@@ -179,7 +184,10 @@ int cli_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct er
 /* An address: 1 to 16 hexadecimal digits, with or without 0x. */
 int cli_address(const char *s, uint64_t *ret, struct err *e);
 
-/* A time in ns, us, ms, s or m ("10us", "1.5s"); without a unit, in DEFAULT_UNIT_NS. */
+/*
+ * A time in ns, us, ms, s, m or h, with or without a decimal fraction, rounded to
+ * ns ("10us", "1.5s", ".2"); without a unit, in DEFAULT_UNIT_NS.
+ */
 int cli_duration(const char *s, uint64_t default_unit_ns, uint64_t *ret_ns, struct err *e);
 
 #endif

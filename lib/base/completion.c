@@ -99,7 +99,7 @@ static void put_bash_options(struct buf *b, const struct cli *c)
 	const struct cli_option *o;
 
 	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
-		if (!o->name || !o->arg)
+		if (!o->name || !o->arg || o->otherwise)
 			continue;
 		buftext_str(b, "\t");
 		if (o->letter)
@@ -213,9 +213,9 @@ static void put_zsh_option(struct buf *b, const struct cli *c, const struct cli_
 	if (letter)
 		buftext_printf(b, "-%c%s[", o->letter, o->arg ? "+" : "");
 	else
-		buftext_printf(b, "--%s%s[", o->name, o->arg ? "=" : "");
+		buftext_printf(b, "--%s%s[", o->name, o->otherwise ? "=-" : o->arg ? "=" : "");
 	put_quoted(b, o->help, "[]:\\");
-	buftext_str(b, "]");
+	buftext_str(b, o->otherwise ? "]:" : "]"); /* two colons: the argument may be missing */
 	if (o->arg)
 		put_zsh_argument(b, o);
 	buftext_str(b, "'");
@@ -293,7 +293,7 @@ static void put_fish(struct buf *b, const struct cli *c)
 		if (o->letter)
 			buftext_printf(b, " -s %c", o->letter);
 		buftext_printf(b, " -l %s", o->name);
-		if (o->arg)
+		if (o->arg && !o->otherwise)
 			put_fish_argument(b, o);
 		buftext_str(b, " -d '");
 		put_quoted(b, o->help, "\\");

@@ -59,6 +59,7 @@ static const struct counter counters[] = {
 		"of kernel functions without a number left" },
 
 	{ "processes", COUNTER_PLAIN, "process image", "process images", "" },
+	{ "processes.children", COUNTER_NOTE, "child not recorded", "children not recorded", "add --follow" },
 	{ "stacks.distinct", COUNTER_PLAIN, "stack", "stacks", "distinct" },
 	{ "stacks.truncated", COUNTER_NOTE, "stack", "stacks",
 		"truncated at the depth limit, which --depth raises" },
@@ -148,6 +149,7 @@ static const struct counter counters[] = {
 
 	{ "lost.map_full", COUNTER_LOST, "wait", "waits", "the aggregation map was full" },
 	{ "lost.map_full_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
+	{ "lost.cpu_samples", COUNTER_LOST, "sample", "samples", "of threads that ran: no memory" },
 	{ "lost.no_storage", COUNTER_LOST, "wait", "waits", "no task storage" },
 	{ "lost.begin_unseen", COUNTER_LOST, "wait", "waits", "the kernel did not report the beginning" },
 	{ "lost.stacks", COUNTER_LOST, "sample without a stack", "samples without a stack",

@@ -187,6 +187,7 @@ struct procfs_reported {
 	uint64_t names_overflow;
 	/* lost */
 	uint64_t beyond; /* threads that the last scan could not add: beyond PROCSET_MAX, or no memory */
+	uint64_t children; /* of the targets, at the beginning, not recorded */
 	uint64_t unread; /* threads whose files could not be read */
 	uint64_t rows_lost;
 	struct worker_stats helper, broker;
@@ -236,6 +237,7 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 		{ "names.kernel_missing", t->stacks.kernel_unnamed },
 		{ "files.unread", t->procs.files_unread },
 		{ "processes", t->procs.images },
+		{ "processes.children", t->children },
 	};
 
 	counters_add(c, all, ARRAY_LEN(all));
@@ -1246,6 +1248,7 @@ void procfs_session_close(struct procfs_session *r)
 
 int procfs_session_start(struct procfs_session *r, struct err *e)
 {
+	r->reported.children = record_options_children(r->o);
 	/* the first round is slow, because it opens all files and reads mappings: only the second counts */
 	sample_round_before(&r->round);
 	sample_round_take(&r->round);
@@ -1312,6 +1315,11 @@ int procfs_session_stop(struct procfs_session *r, const char *why, struct err *e
 	}
 	return rc ? rc
 		  : cap_writer_finish(r->out, &(struct cap_trailer){ .stop_ns = r->stop_ns, .why = why }, e);
+}
+
+bool procfs_session_comm_seen(const struct procfs_session *r, const char *comm)
+{
+	return procthreads_comm_seen(r->threads, comm);
 }
 
 void procfs_session_stats(const struct procfs_session *r, struct procfs_session_stats *ret)

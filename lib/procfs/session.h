@@ -28,6 +28,9 @@ int procfs_session_service(struct procfs_session *p, struct err *e);
 int procfs_session_stop(struct procfs_session *p, const char *why, struct err *e);
 void procfs_session_close(struct procfs_session *p); /* NULL is fine */
 
+/* Has a process had the name COMM, one of opts->comms, when one was looked for? */
+bool procfs_session_comm_seen(const struct procfs_session *p, const char *comm);
+
 struct procfs_session_stats {
 	uint64_t start_ns, now_ns;
 	uint64_t bytes;

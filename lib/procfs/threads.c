@@ -159,6 +159,8 @@ struct procthreads {
 	struct idmap by_pid; /* pid -> target */
 	struct idmap others; /* pids that are not targets, as of the last scan */
 	uint32_t *tgids; /* of o.tids */
+	bool *seen; /* of o.comms: a process had that name */
+	size_t n_seen;
 	uint32_t self;
 };
 
@@ -206,7 +208,11 @@ int procthreads_open(const struct procthreads_opts *o, struct procthreads **ret,
 		return err_nomem(e, "the targets");
 	t->o = *o;
 	t->self = (uint32_t)getpid();
-	rc = access("/proc/self/task", R_OK | X_OK) == 0 ? 0 : err_sys(e, -errno, "cannot read '/proc'");
+	t->seen = calloc(o->n_comms + 1, sizeof(*t->seen));
+	rc = t->seen ? 0 : err_nomem(e, "the targets");
+	if (!rc)
+		rc = access("/proc/self/task", R_OK | X_OK) == 0 ? 0
+								 : err_sys(e, -errno, "cannot read '/proc'");
 	for (size_t i = 0; i < o->n_pids && !rc; i++)
 		rc = procthreads_add(t, o->pids[i], e);
 	if (!rc)
@@ -225,9 +231,18 @@ void procthreads_close(struct procthreads *t)
 		return;
 	free(t->targets);
 	free(t->tgids);
+	free(t->seen);
 	idmap_free(&t->by_pid);
 	idmap_free(&t->others);
 	free(t);
+}
+
+bool procthreads_comm_seen(const struct procthreads *t, const char *comm)
+{
+	for (size_t i = 0; i < t->o.n_comms; i++)
+		if (strcmp(t->o.comms[i], comm) == 0)
+			return t->seen[i];
+	return false;
 }
 
 bool procthreads_stat(const struct procthreads *t, uint32_t pid, struct procparse_stat *ret)
@@ -248,16 +263,28 @@ static bool is_child(const struct procthreads *t, uint32_t parent)
 	return false;
 }
 
-static bool is_wanted(const struct procthreads *t, const struct procparse_stat *st)
+/* Is COMM one of the requested names? Notes that it was seen. */
+static bool is_named(struct procthreads *t, const char *comm)
 {
+	bool found = false;
+
+	for (size_t i = 0; i < t->o.n_comms; i++) {
+		if (strcmp(t->o.comms[i], comm) != 0)
+			continue;
+		found = true;
+		t->n_seen += !t->seen[i];
+		t->seen[i] = true;
+	}
+	return found;
+}
+
+static bool is_wanted(struct procthreads *t, const struct procparse_stat *st)
+{
+	bool named = is_named(t, st->comm);
+
 	if (st->kthread && !(t->o.all && t->o.kthreads))
 		return false;
-	if (t->o.all || (t->o.follow && is_child(t, st->ppid)))
-		return true;
-	for (size_t i = 0; i < t->o.n_comms; i++)
-		if (strcmp(t->o.comms[i], st->comm) == 0)
-			return true;
-	return false;
+	return t->o.all || named || (t->o.follow && is_child(t, st->ppid));
 }
 
 struct scan {
@@ -275,9 +302,14 @@ static void consider(void *ctx, uint32_t pid)
 	struct procthreads *t = s->t;
 	struct procparse_stat st;
 
-	if (pid == t->self || pid == t->o.no[0] || pid == t->o.no[1] || pid == t->o.no[2] ||
-		is_target(t, pid))
+	if (pid == t->self || pid == t->o.no[0] || pid == t->o.no[1] || pid == t->o.no[2])
 		return;
+	if (is_target(t, pid)) {
+		/* it may be one by its id or its parent, and have one of the names */
+		if (t->n_seen < t->o.n_comms && procthreads_stat(t, pid, &st))
+			is_named(t, st.comm);
+		return;
+	}
 	if (t->o.n_comms || !idmap_find(&t->others, 0, pid)) {
 		if (!procthreads_stat(t, pid, &st))
 			return;
@@ -287,8 +319,8 @@ static void consider(void *ctx, uint32_t pid)
 	idmap_put(&s->others, 0, pid, 0, NULL);
 }
 
-/* The children of a new target may have been listed before it: then the next scan checks all again. */
-static void scan_processes(struct procthreads *t)
+/* True if there are new targets: their children may have been listed before them. */
+static bool scan_processes(struct procthreads *t)
 {
 	struct scan s = { .t = t };
 	size_t before = t->n;
@@ -298,6 +330,7 @@ static void scan_processes(struct procthreads *t)
 	if (t->n != before)
 		idmap_free(&s.others);
 	t->others = s.others;
+	return t->n != before;
 }
 
 struct found {
@@ -365,7 +398,8 @@ static bool scan_target(const struct procthreads *t, uint32_t pid,
 void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx)
 {
 	if (t->o.all || t->o.follow || t->o.n_comms)
-		scan_processes(t);
+		while (scan_processes(t) && t->o.follow)
+			;
 	for (size_t i = 0; i < t->n; i++)
 		t->targets[i].gone = !scan_target(t, t->targets[i].pid, fn, ctx);
 	for (size_t i = 0; i < t->o.n_tids; i++)

@@ -95,6 +95,9 @@ int procthreads_add(struct procthreads *t, uint32_t pid, struct err *e);
  */
 void procthreads_scan(struct procthreads *t, void (*fn)(void *ctx, uint32_t pid, uint32_t tid), void *ctx);
 
+/* Has a scan found a process named COMM, one of the names in the options? */
+bool procthreads_comm_seen(const struct procthreads *t, const char *comm);
+
 /* What /proc/PID/stat says about the process and its main thread; false if it is gone. */
 bool procthreads_stat(const struct procthreads *t, uint32_t pid, struct procparse_stat *ret);
 

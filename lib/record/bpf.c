@@ -1290,11 +1290,26 @@ static int find_targets(struct offcpu *o, struct err *e)
 
 	if (is_raw(o))
 		return o->n_comms ? rawtasks_name(&o->tasks, (const char(*)[OFFCPU_COMM_LEN])bss->comms,
-					    o->n_comms, e)
+					    bss->comm_seen, o->n_comms, e)
 				  : 0;
 	if (!bpf_program__autoload(o->progs.iters->progs.find_targets))
 		return 0;
 	return taskiter_run(o->progs.iters->progs.find_targets, 0, 1, NULL, NULL, e);
+}
+
+int offcpu_mark(struct offcpu *o, struct err *e)
+{
+	return o->progs.first_ns ? 0 : find_targets(o, e);
+}
+
+bool offcpu_comm_seen(const struct offcpu *o, const char *comm)
+{
+	const struct offcpu_bpf__bss *bss = o->progs.base->bss;
+
+	for (uint32_t i = 0; i < o->n_comms; i++)
+		if (strcmp((const char *)bss->comms[i], comm) == 0)
+			return bss->comm_seen[i];
+	return false;
 }
 
 int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)

@@ -180,6 +180,12 @@ void offcpu_hold(struct offcpu *o, uint32_t pid);
 /* Attach everything. The programs run, but record nothing before offcpu_start(). */
 int offcpu_attach(struct offcpu *o, struct err *e);
 
+/* After attaching: follow the forks of processes added by id from now on, in a PID namespace too. */
+int offcpu_mark(struct offcpu *o, struct err *e);
+
+/* Has a process had the name COMM, one of offcpu_ask_comm(), since offcpu_attach()? */
+bool offcpu_comm_seen(const struct offcpu *o, const char *comm);
+
 /*
  * Start recording: mark the targets, find the waits in progress and set the
  * start time (*START_NS, CLOCK_MONOTONIC).

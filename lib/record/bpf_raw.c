@@ -414,6 +414,7 @@ static int each_process(struct rawtasks *t, int (*call)(struct rawtasks *t, uint
 
 struct names {
 	const char (*names)[OFFCPU_COMM_LEN];
+	uint8_t *seen;
 	size_t n;
 };
 
@@ -424,15 +425,19 @@ static int name_process(struct rawtasks *t, uint32_t pid, const void *arg)
 
 	if (threadstat_read(pid, pid, &st) != 0)
 		return 0;
-	for (size_t i = 0; i < names->n; i++)
-		if (strcmp(st.comm, names->names[i]) == 0)
-			return set_bit(t->tgids, pid);
+	for (size_t i = 0; i < names->n; i++) {
+		if (strcmp(st.comm, names->names[i]) != 0)
+			continue;
+		names->seen[i] = 1;
+		return set_bit(t->tgids, pid);
+	}
 	return 0;
 }
 
-int rawtasks_name(struct rawtasks *t, const char (*names)[OFFCPU_COMM_LEN], size_t n, struct err *e)
+int rawtasks_name(
+	struct rawtasks *t, const char (*names)[OFFCPU_COMM_LEN], uint8_t *seen, size_t n, struct err *e)
 {
-	const struct names arg = { names, n };
+	const struct names arg = { names, seen, n };
 
 	return each_process(t, name_process, &arg, e);
 }

@@ -71,8 +71,9 @@ struct rawtasks {
 	uint64_t unkept; /* waits in progress for which the map had no room */
 };
 
-/* Make each process whose main thread has one of the N names a target. */
-int rawtasks_name(struct rawtasks *t, const char (*names)[OFFCPU_COMM_LEN], size_t n, struct err *e);
+/* Make each process whose main thread has one of the N names a target, and set SEEN of those that one has. */
+int rawtasks_name(
+	struct rawtasks *t, const char (*names)[OFFCPU_COMM_LEN], uint8_t *seen, size_t n, struct err *e);
 
 /* The image of process PID; false if it is gone or a kernel thread. */
 bool rawtasks_image(const struct rawtasks *t, uint32_t pid, struct offcpu_ev_image *ret);

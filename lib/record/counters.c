@@ -47,6 +47,7 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "broker.requests", st->broker.requested },
 		{ "broker.lost", st->broker.lost },
 		{ "processes", st->procs.images },
+		{ "processes.children", st->children },
 	};
 
 	counters_add(c, all, ARRAY_LEN(all));

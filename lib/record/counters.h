@@ -34,6 +34,7 @@ struct recorder_stats {
 	struct name_requests_stats names;
 	struct cap_outcomes user; /* how the user stacks of the waits ended */
 	struct worker_stats broker;
+	uint64_t children; /* of the targets, at the beginning, not recorded */
 	const char *privileges; /* what was dropped, kept and sandboxed */
 	const char *degraded; /* what works less well here and why; "" = nothing */
 	const char *runtime_flags; /* file_table_runtime_flags() */

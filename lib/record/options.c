@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/options.h"
+#include "system/targets.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,6 +27,15 @@ static void put_cgroup(struct cap_writer *w, const struct cgroup *in)
 	put(w, "cgroup.hierarchy", in->controller[0] ? in->controller : "v2");
 	snprintf(id, sizeof(id), "%" PRIu64, in->id);
 	put(w, "cgroup.id", id);
+}
+
+uint64_t record_options_children(const struct recorder_opts *o)
+{
+	const struct targets_roots roots = {
+		.pids = o->pids, .n_pids = o->n_pids, .comms = o->comms, .n_comms = o->n_comms
+	};
+
+	return o->count_children ? targets_count_descendants(&roots) : 0;
 }
 
 void record_options_write(

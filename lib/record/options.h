@@ -90,6 +90,8 @@ struct recorder_opts {
 	size_t n_pids, n_tids;
 	const char *const *comms;
 	size_t n_comms;
+	bool count_children; /* report how many descendants the processes of `pids` have, which are not
+				recorded */
 	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
 	bool mask_kernel; /* the user may not know kernel addresses: owner.h, record/stacks.h */
 	const char *path; /* of the capture; "-" = stdout */
@@ -98,6 +100,12 @@ struct recorder_opts {
 	const char *const *words; /* the command line, stored in the capture's options */
 	size_t n_words;
 };
+
+/*
+ * How many living processes descend from the targets now and are none: 0 unless
+ * count_children is set. Cost: targets_count_descendants().
+ */
+uint64_t record_options_children(const struct recorder_opts *o);
 
 /*
  * record_options - the options of a recording, stored in its capture;

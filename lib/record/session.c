@@ -20,6 +20,7 @@
 #include "system/privileges.h"
 #include "system/proc.h"
 #include "system/sandbox.h"
+#include "system/targets.h"
 #include "system/worker.h"
 
 #include <dirent.h>
@@ -56,6 +57,8 @@ struct session_parts {
 	struct priv_drop dropped; /* what this process has dropped and kept */
 	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = unavailable */
 	int epoll_fd; /* readable when a part has something to do */
+	uint32_t *family; /* with --follow: what descends from the targets already, in ascending order */
+	size_t n_family;
 	uint64_t load_ns; /* how long the programs took to load: see session_parts_patience_ns() */
 	bool refused; /* the kernel refused the programs: another mode may work */
 	char degraded[512]; /* what does not work, and why; "" = nothing */
@@ -157,6 +160,21 @@ static int watch(struct session_parts *p, int fd, struct err *e)
 	return 0;
 }
 
+static bool is_family(const struct session_parts *p, uint32_t pid)
+{
+	size_t low = 0, high = p->n_family;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (p->family[middle] < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->n_family && p->family[low] == pid;
+}
+
 static int ask_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	int rc = 0;
@@ -167,9 +185,61 @@ static int ask_targets(struct session_parts *p, const struct recorder_opts *o, s
 		rc = offcpu_ask_tid(p->bpf, o->tids[i], e);
 	for (size_t i = 0; i < o->n_comms && !rc; i++)
 		rc = offcpu_ask_comm(p->bpf, o->comms[i], e);
+	for (size_t i = 0; i < p->n_family && !rc; i++)
+		rc = offcpu_ask_pid(p->bpf, p->family[i], e);
 	if (!rc && o->command_pid)
 		rc = offcpu_ask_exec(p->bpf, o->command_pid, e);
 	return rc;
+}
+
+#define FAMILY_ROUNDS 8
+
+/* As targets_descendants(); *NEW: some of them were not family before. Those become targets. */
+static int add_family(struct session_parts *p, const struct targets_roots *roots, bool *new, struct err *e)
+{
+	uint32_t *all = NULL;
+	size_t n = 0;
+	int rc = targets_descendants(roots, &all, &n, e);
+
+	*new = false;
+	for (size_t i = 0; i < n && !rc; i++) {
+		if (is_family(p, all[i]))
+			continue;
+		*new = true;
+		rc = p->bpf ? offcpu_ask_pid(p->bpf, all[i], e) : 0;
+	}
+	if (rc) {
+		free(all);
+		return rc;
+	}
+	free(p->family);
+	p->family = all;
+	p->n_family = n;
+	return 0;
+}
+
+/*
+ * Find the processes that descend from the targets already. After offcpu_attach()
+ * mode btf follows the forks of each of them, found or not (is_followed() in
+ * bpf/offcpu_targets.bpf.h). Mode raw does so once it is a target: there, repeat
+ * this until nothing new is found, or as long as more are made in each round.
+ */
+static void find_family(struct session_parts *p, const struct recorder_opts *o)
+{
+	const struct targets_roots roots = { o->pids, o->tids, o->n_pids, o->n_tids, o->comms, o->n_comms };
+	int rounds = p->bpf && o->bpf.raw ? FAMILY_ROUNDS : 1, rc;
+	bool new = true;
+	struct err why;
+
+	if (!o->bpf.follow || !(o->n_pids || o->n_tids || o->n_comms))
+		return;
+	rc = p->bpf ? offcpu_mark(p->bpf, &why) : 0;
+	for (int i = 0; i < rounds && new && !rc; i++)
+		rc = add_family(p, &roots, &new, &why);
+	if (!rc && p->bpf)
+		rc = offcpu_mark(p->bpf, &why);
+	if (rc)
+		session_parts_degrade(p, "not all children that ran already are recorded", &why);
 }
 
 /* A target that has exited is an error. One whose maps may not be read is recorded without them. */
@@ -197,6 +267,9 @@ static int scan_targets(struct session_parts *p, const struct recorder_opts *o, 
 		rc = scan_target(p, o->pids[i], e);
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
+	/* some may have ended meanwhile */
+	for (size_t i = 0; i < p->n_family && !rc; i++)
+		scan_target(p, p->family[i], NULL);
 	/* nearly every command maps this file once it runs: have its table ready before */
 	if (!rc && o->command_pid && p->unwinder)
 		unwinder_expect(p->unwinder, (const void *)(uintptr_t)malloc);
@@ -251,6 +324,27 @@ static void session_parts_exclude(struct session_parts *p)
 	offcpu_exclude(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, worker_pid(p->broker));
 }
 
+static void take_family(void *ctx, const struct offcpu_ev_image *ev)
+{
+	struct session_parts *p = ctx;
+
+	if (is_family(p, ev->tgid))
+		session_parts_image(p, ev);
+}
+
+/* One pass over all processes, where that is possible: before Linux 6.1 each of the others is one too. */
+static int publish_family(struct session_parts *p, const struct recorder_opts *o, struct err *e)
+{
+	const struct offcpu_sink sink = { .ctx = p, .image = take_family };
+	int rc = 0;
+
+	if (p->n_family && !o->bpf.raw)
+		return offcpu_images(p->bpf, 0, &sink, e);
+	for (size_t i = 0; i < p->n_family && !rc; i++)
+		rc = offcpu_images(p->bpf, p->family[i], &sink, e);
+	return rc;
+}
+
 /*
  * Publish the images of the targets, and wait for the tables that were
  * requested when their maps were read.
@@ -269,6 +363,7 @@ static int publish_targets(struct session_parts *p, const struct recorder_opts *
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		if (procinfo_status(o->tids[i], &st))
 			rc = offcpu_images(p->bpf, st.tgid, &sink, e);
+	rc = rc ? rc : publish_family(p, o, e);
 	/* all processes in the cgroup */
 	if (!rc && o->bpf.all && o->bpf.use_cgroup)
 		rc = offcpu_images(p->bpf, 0, &sink, e);
@@ -357,7 +452,9 @@ static uint32_t watched(const struct session_parts *p, const struct recorder_opt
 	uint32_t wanted = runtimes_wanted(p->runtimes), found;
 	bool unknown = false;
 
-	found = runtimes_mapped(o->pids, o->n_pids, &unknown) | runtimes_mapped(o->tids, o->n_tids, &unknown);
+	found = runtimes_mapped(o->pids, o->n_pids, &unknown) |
+		runtimes_mapped(o->tids, o->n_tids, &unknown) |
+		runtimes_mapped(p->family, p->n_family, &(bool){ false });
 	*named = found &= wanted;
 	if (unknown || (o->runtimes && strcmp(o->runtimes, "auto") != 0))
 		return wanted;
@@ -382,6 +479,7 @@ static int load(struct session_parts *p, const struct recorder_opts *o, struct e
 
 	opts.broker = p->broker;
 	opts.no_events = !p->events;
+	opts.btf_file = opts.raw ? opts.btf_file : NULL;
 	if (p->unwinder) {
 		unwinder_fds(p->unwinder, &tables);
 		opts.tables = &tables;
@@ -468,6 +566,7 @@ static int use_privileges(
 	rc = open_unwinder(p, o, e);
 	if (!rc)
 		rc = open_tables(p, o, e);
+	find_family(p, o);
 	began_ns = now_ns();
 	if (!rc)
 		rc = load(p, o, e);
@@ -484,6 +583,7 @@ static int use_privileges(
 	}
 	if (rc)
 		return rc;
+	find_family(p, o);
 	open_files(p);
 	rc = output_early(out, e);
 	return rc ? rc : drop(p, e);
@@ -496,6 +596,8 @@ static int get_ready(
 	/* not before: nothing drains the events while the programs are loaded */
 	int rc = p->events ? procevents_start(p->events, e) : 0, fd;
 
+	/* those that were forked before the events began */
+	find_family(p, o);
 	if (!rc)
 		rc = scan_targets(p, o, e);
 	if (!rc)
@@ -552,6 +654,7 @@ static void session_parts_close(struct session_parts *p)
 	stack_table_free(p->stacks);
 	cap_writer_close(p->out);
 	worker_free(p->broker);
+	free(p->family);
 	if (p->kallsyms >= 0)
 		close(p->kallsyms);
 	if (p->epoll_fd >= 0)
@@ -595,6 +698,8 @@ struct recorder {
 	size_t n_rows, max_rows;
 	uint64_t rows_lost; /* waits lost for lack of memory */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
+	const struct recorder_opts *opts;
+	uint64_t children; /* of the targets, not recorded */
 	bool all;
 	bool mask; /* kernel addresses */
 	struct name_requests *names; /* NULL = none are stored */
@@ -725,6 +830,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 	*refused = false;
 	if (!r)
 		return err_nomem(e, "the recorder");
+	r->opts = opts;
 	r->all = opts->bpf.all || opts->n_comms;
 	r->sink = (struct offcpu_sink){ .ctx = r,
 		.stack = take_stack,
@@ -789,6 +895,8 @@ int recorder_start(struct recorder *r, struct err *e)
 	offcpu_drain(r->p.bpf, &r->sink);
 	if (r->all)
 		process_table_scan_all(r->p.procs);
+	/* not before, to begin sooner */
+	r->children = record_options_children(r->opts);
 	return cap_host_write(r->p.out, r->start_ns, r->p.kallsyms, r->mask, e);
 }
 
@@ -1130,12 +1238,18 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 		  : cap_writer_finish(r->p.out, &(struct cap_trailer){ .stop_ns = stop_ns, .why = why }, e);
 }
 
+bool recorder_comm_seen(const struct recorder *r, const char *comm)
+{
+	return offcpu_comm_seen(r->p.bpf, comm);
+}
+
 void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 {
 	*ret = (struct recorder_stats){ .start_ns = r->start_ns,
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
 		.bytes = cap_writer_bytes(r->p.out),
 		.degraded = r->p.degraded,
+		.children = r->children,
 		.runtime_flags = file_table_runtime_flags(
 			process_table_files(r->p.procs), runtimes_walks_java(r->p.runtimes)),
 		.privileges = r->privileges,

@@ -19,7 +19,7 @@ struct recorder;
 /*
  * Open the output, load and attach the programs, in mode btf or raw. The error
  * message names the failed step and the remedy. *REFUSED: the kernel refused
- * the programs, and another mode may work.
+ * the programs, and another mode may work. OPTS must outlive *RET.
  */
 int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool *refused, struct err *e);
 int recorder_start(struct recorder *r, struct err *e);
@@ -43,6 +43,9 @@ int recorder_service(struct recorder *r, struct err *e);
  * no_symbols; takes a few seconds at most) and the trailer with WHY.
  */
 int recorder_stop(struct recorder *r, const char *why, struct err *e);
+
+/* Has a process had the name COMM, one of opts->comms? */
+bool recorder_comm_seen(const struct recorder *r, const char *comm);
 
 void recorder_stats(struct recorder *r, struct recorder_stats *ret);
 void recorder_close(struct recorder *r); /* NULL is fine */

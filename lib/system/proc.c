@@ -182,11 +182,11 @@ int threadstat_read(uint32_t tgid, uint32_t tid, struct threadstat *ret)
 		return -EINVAL;
 	/* fields 3 to 28 */
 	if (sscanf(end + 1,
-		    " %c %*d %*d %*d %*d %*d %" SCNu32
+		    " %c %" SCNu32 " %*d %*d %*d %*d %" SCNu32
 		    " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64 " %*u %*d %*u %" SCNu64
 		    " %" SCNu64 " %" SCNu64,
-		    &ret->state, &ret->flags, &ticks, &ret->start_code, &ret->end_code,
-		    &ret->start_stack) != 6)
+		    &ret->state, &ret->ppid, &ret->flags, &ticks, &ret->start_code, &ret->end_code,
+		    &ret->start_stack) != 7)
 		return -EINVAL;
 	ret->start_boot_ns = (ticks - (uint64_t)ticks_added()) * THREADSTAT_TICK_NS;
 	return 0;

@@ -54,6 +54,7 @@ bool procinfo_strip_deleted(char *path);
 struct threadstat {
 	char comm[16];
 	char state; /* letter of ps(1) */
+	uint32_t ppid;
 	uint32_t flags; /* PF_* of the kernel's sched.h */
 	/*
 	 * Start time on CLOCK_BOOTTIME of the machine (not of this time

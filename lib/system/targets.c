@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/targets.h"
+#include "base/hash.h"
+#include "base/hashtable.h"
 #include "system/proc.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -116,6 +120,259 @@ bool targets_ended(struct targets *t)
 		if (!thread_is_gone(t->tids[i]))
 			return false;
 	return true;
+}
+
+/*
+ * descendants - the processes of /proc with their parents, and which of them are
+ * roots or descend from one.
+ */
+
+struct relative {
+	uint32_t pid, parent;
+	bool root, in;
+};
+
+struct relatives {
+	struct relative *p;
+	size_t n, cap;
+	struct hashtable by_pid;
+};
+
+static struct relative *find_relative(const struct relatives *r, uint32_t pid)
+{
+	uint32_t at = HASHTABLE_FIND(&r->by_pid, hash_bytes(&pid, sizeof(pid), 0), i, r->p[i].pid == pid);
+
+	return at == HASHTABLE_NONE ? NULL : &r->p[at];
+}
+
+static bool is_named(const struct targets_roots *roots, const char *comm)
+{
+	for (size_t i = 0; i < roots->n_comms; i++)
+		if (strcmp(roots->comms[i], comm) == 0)
+			return true;
+	return false;
+}
+
+static int add_relative(struct relatives *r, uint32_t pid, const struct targets_roots *roots)
+{
+	struct threadstat st;
+
+	if (threadstat_read(pid, pid, &st) != 0 || st.state == 'Z' || st.state == 'X')
+		return 0;
+	if (base_grow((void **)&r->p, &r->cap, r->n + 1, sizeof(*r->p)) != 0 ||
+		hashtable_reserve(&r->by_pid, 1) != 0)
+		return -ENOMEM;
+	r->p[r->n] = (struct relative){ .pid = pid, .parent = st.ppid, .root = is_named(roots, st.comm) };
+	hashtable_add(&r->by_pid, hash_bytes(&pid, sizeof(pid), 0), (uint32_t)r->n++);
+	return 0;
+}
+
+/* The children that thread TID itself has made; none without CONFIG_PROC_CHILDREN. */
+static void mark_children(struct relatives *r, uint32_t tid)
+{
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+	struct relative *child;
+	uint32_t pid;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", tid, tid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%u", &pid) == 1)
+		if ((child = find_relative(r, pid)) != NULL)
+			child->in = true;
+}
+
+/* Mark what descends from a root. A parent may come after its children: repeat until nothing is new. */
+static void mark(struct relatives *r)
+{
+	const uint32_t self = (uint32_t)getpid();
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (size_t i = 0; i < r->n; i++) {
+			const struct relative *parent = r->p[i].in ? NULL : find_relative(r, r->p[i].parent);
+
+			if (r->p[i].pid == self || !parent || !(parent->in || parent->root))
+				continue;
+			r->p[i].in = again = true;
+		}
+	}
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int list_relatives(struct relatives *r, const struct targets_roots *roots)
+{
+	DIR *proc = opendir("/proc");
+	int rc = proc ? 0 : -errno;
+
+	for (struct dirent *d; !rc && (d = readdir(proc));)
+		if (isdigit((unsigned char)d->d_name[0]))
+			rc = add_relative(r, (uint32_t)strtoul(d->d_name, NULL, 10), roots);
+	if (proc)
+		closedir(proc);
+	return rc;
+}
+
+int targets_descendants(const struct targets_roots *roots, uint32_t **ret, size_t *n, struct err *e)
+{
+	struct relatives r = { 0 };
+	struct relative *root;
+	int rc = list_relatives(&r, roots);
+
+	for (size_t i = 0; !rc && i < roots->n_pids; i++)
+		if ((root = find_relative(&r, roots->pids[i])) != NULL)
+			root->root = true;
+	for (size_t i = 0; !rc && i < roots->n_tids; i++)
+		mark_children(&r, roots->tids[i]);
+	mark(&r);
+	*n = 0;
+	*ret = rc ? NULL : calloc(r.n + 1, sizeof(**ret));
+	for (size_t i = 0; *ret && i < r.n; i++)
+		if (r.p[i].in && !r.p[i].root)
+			(*ret)[(*n)++] = r.p[i].pid;
+	if (*ret)
+		qsort(*ret, *n, sizeof(**ret), compare_ids);
+	rc = rc || *ret ? rc : -ENOMEM;
+	free(r.p);
+	hashtable_free(&r.by_pid);
+	return rc ? err_sys(e, rc, "cannot list the processes in '/proc'") : 0;
+}
+
+/* IDs that a walk down the tree has found, and has still to look at. */
+struct walk {
+	const struct targets_roots *roots;
+	uint32_t *ids;
+	size_t n, cap;
+};
+
+static bool is_root(const struct targets_roots *roots, uint32_t pid, const char *comm)
+{
+	for (size_t i = 0; i < roots->n_pids; i++)
+		if (roots->pids[i] == pid)
+			return true;
+	return is_named(roots, comm);
+}
+
+/* Append the living children of thread TID of process PID. */
+static int walk_thread(struct walk *w, uint32_t pid, uint32_t tid)
+{
+	char path[64];
+	_cleanup_fclose_ FILE *f = NULL;
+	struct threadstat st;
+	uint32_t child;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/children", pid, tid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%u", &child) == 1) {
+		if (child == (uint32_t)getpid() || threadstat_read(child, child, &st) != 0 ||
+			st.state == 'Z' || st.state == 'X' || is_root(w->roots, child, st.comm))
+			continue;
+		if (base_grow((void **)&w->ids, &w->cap, w->n + 1, sizeof(*w->ids)) != 0)
+			return -ENOMEM;
+		w->ids[w->n++] = child;
+	}
+	return 0;
+}
+
+static int walk_process(struct walk *w, uint32_t pid)
+{
+	char path[64];
+	DIR *tasks;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	for (struct dirent *d; tasks && !rc && (d = readdir(tasks));)
+		if (isdigit((unsigned char)d->d_name[0]))
+			rc = walk_thread(w, pid, (uint32_t)strtoul(d->d_name, NULL, 10));
+	if (tasks)
+		closedir(tasks);
+	return rc;
+}
+
+size_t targets_count_descendants(const struct targets_roots *roots)
+{
+	struct walk w = { .roots = roots };
+	size_t n = 0;
+	int rc = 0;
+
+	if (access("/proc/thread-self/children", R_OK) != 0) {
+		targets_descendants(roots, &w.ids, &n, NULL);
+		free(w.ids);
+		return n;
+	}
+	for (size_t i = 0; i < roots->n_pids && !rc; i++)
+		rc = walk_process(&w, roots->pids[i]);
+	for (size_t i = 0; i < w.n && !rc; i++)
+		rc = walk_process(&w, w.ids[i]);
+	free(w.ids);
+	return w.n;
+}
+
+/* Is a thread of process PID, but not the main one, named COMM? Its ID, or 0. */
+static uint32_t thread_named(uint32_t pid, const char *comm)
+{
+	char path[64];
+	struct threadstat st;
+	uint32_t found = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	for (struct dirent *d; tasks && !found && (d = readdir(tasks));) {
+		uint32_t tid = (uint32_t)strtoul(d->d_name, NULL, 10);
+
+		if (tid && tid != pid && threadstat_read(pid, tid, &st) == 0 && strcmp(st.comm, comm) == 0)
+			found = tid;
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+void targets_unnamed(const char *comm, struct err *e)
+{
+	char near[PROCINFO_COMM_LEN] = "", name[PROCINFO_COMM_LEN];
+	DIR *proc = opendir("/proc");
+	uint32_t like = 0, tid = 0, of = 0;
+
+	for (struct dirent *d; proc && !tid && (d = readdir(proc));) {
+		uint32_t pid = (uint32_t)strtoul(d->d_name, NULL, 10);
+
+		if (!pid || pid == (uint32_t)getpid())
+			continue;
+		procinfo_comm(pid, name);
+		if (!like && strcasestr(name, comm)) {
+			like = pid;
+			memcpy(near, name, sizeof(near));
+		}
+		tid = thread_named(pid, comm);
+		of = tid ? pid : 0;
+	}
+	if (proc)
+		closedir(proc);
+	err_set(e, -ESRCH, "no process was named '%s'", comm);
+	if (tid)
+		err_hint(e,
+			"that is thread %u of process %u, and -c takes the name of the main thread: -t %u, "
+			"or -p %u",
+			tid, of, tid, of);
+	else if (like)
+		err_hint(e,
+			"process %u is named '%s'; -c takes the whole name, as 'ps -eo pid,comm' shows it",
+			like, near);
+	else
+		err_hint(e,
+			"a name has at most %d bytes and is that of the main thread, as 'ps -eo pid,comm' "
+			"shows it",
+			PROCINFO_COMM_LEN - 1);
 }
 
 int targets_state_mask(const char *letters, uint32_t *ret, struct err *e)

@@ -6,6 +6,13 @@
 . "$(dirname "$0")/../lib/record.sh"
 need_bpf
 
+# loud CAP ARG...: as rec, without -q
+loud() {
+	cap=$1
+	shift
+	run timeout -k 5 60 "$BIN/offcpu-record" --force -o "$cap" "$@" 7>&-
+}
+
 mkfifo "$TMP/in"
 "$OBJ/t/work/chain" 200 <"$TMP/in" >"$TMP/chain" &
 chain=$!
@@ -26,6 +33,16 @@ at_exit_kill "$other"
 rec "$TMP/two.cap" -d 0.5 -t "$tid" -p "$other" -p "$other"
 is "$rc" 0 "-p may name a process twice"
 is "$(waits "$TMP/two.cap" '$h{$w->{tid}}++' | wc -l)" 2 "-t and -p together record all their targets"
+
+rec "$TMP/list.cap" -d 0.5 -p "$chain,$other"
+is "$(waits "$TMP/list.cap" '$h{$w->{pid}}++' | wc -l)" 2 "-p takes several PIDs with commas between them"
+tids=$(awk '$2 ~ /^chain-/ { print $1 }' "$TMP/chain" | head -n 2 | sort | paste -sd ,)
+rec "$TMP/list.cap" -d 500ms -t "$tids"
+is "$(waits "$TMP/list.cap" '$h{$w->{tid}}++' | cut -d' ' -f1 | sort | paste -sd ,)" "$tids" "-t takes several TIDs with commas between them"
+is "$("$BIN/symbolize" -q --format=json -t "$tids,1" "$TMP/list.cap" | grep -c '"pid"')" 2 "symbolize -t takes several TIDs with commas between them"
+is "$("$BIN/symbolize" -q --format=json -p "1,$chain" "$TMP/two.cap" | grep -c '"pid"')" 1 "symbolize -p takes several PIDs with commas between them"
+rec "$TMP/short.cap" -d .2 -p "$other"
+between "$(waits "$TMP/short.cap" '$n = $c{duration_ns}')" 200000000 5000000000 "-d .2 records a fifth of a second"
 
 # Half stacks
 rec "$TMP/u.cap" -d 0.5 -U -t "$tid"
@@ -132,6 +149,116 @@ is "$(waits "$TMP/c.cap" '$n++ if $w->{process_comm} ne "'$named'"')" 0 "-c reco
 ok "-c records the new process from its start" test \
 	"$(waits "$TMP/c.cap" '$n += $w->{total_ns} if !$w->{initial} && kernel() =~ /nanosleep/')" -ge 300000000
 is "$(waits "$TMP/c.cap" '$n++ if kernel() =~ /nanosleep/ && user() !~ /nanosleep/')" 0 "-c: frames of both processes have names"
+
+# -c NAME that no process had. The name of a thread that is not the main one does not count.
+rec "$TMP/c.cap" -d 0.2 -c "$named" -c no-such-name
+is "$rc" 1 "-c: a name that no process had gives status 1"
+is "$(grep -c 'no process was named' "$err") $(grep -A 1 'no process was named' "$err" | tr '\n' '|')" \
+	"1 offcpu-record: no process was named 'no-such-name'|offcpu-record: hint: a name has at most 15 bytes and is that of the main thread, as 'ps -eo pid,comm' shows it|" \
+	"-c: only the name that no process had is reported, with a hint"
+ok "-c: the other name is recorded all the same" test "$(waits "$TMP/c.cap" '$n++')" -ge 1
+upper=$(echo "$named" | tr '[:lower:]' '[:upper:]')
+rec "$TMP/c.cap" -d 0.2 -c "${upper%??}"
+like "$rc $(cat "$err")" "^1 .*no process was named '${upper%??}'" "-c: -q does not silence that no process had the name"
+like "$(cat "$err")" "hint: process [0-9]+ is named '$named'; -c takes the whole name" "-c: the hint has a name that contains it, in other case"
+rec "$TMP/c.cap" -d 0.2 -c chain-sleep
+like "$rc $(cat "$err")" "hint: that is thread $tid of process $chain, and -c takes the name of the main thread: -t $tid, or -p $chain" \
+	"-c: the hint has the thread that is called so"
+rec_start "$TMP/c.cap" -q -c late-$$
+perl -e '$0 = "late-'$$'"; select undef, undef, undef, 0.1'
+rec_stop
+is "$rc" 0 "-c: a name that a process took during the recording is not missing"
+rec "$TMP/c.cap" --mode raw -d 0.2 -c "$named" -c no-such-name
+is "$rc $(grep -c 'no process was named' "$err")" "1 1" "-c in mode raw: the same"
+
+# Options that the mode which auto chose does not have
+loud "$TMP/auto.cap" -d 0.2 -F 50 --ptrace --btf /no/such -p "$other"
+is "$rc $(grep -c 'is not used in mode btf$' "$err")" "0 3" "-F, --ptrace and --btf in mode btf, chosen by auto: a warning each"
+rec "$TMP/auto.cap" -d 0.2 -F 50 -p "$other"
+is "$rc $(cat "$err")" "0 " "-q silences the warning"
+
+# Children that run already. A tree of processes, and a chain in which each process makes the next one.
+cat >"$TMP/tree.pl" <<'PL'
+setpgrp;
+sub tree { my $n = shift; for (1 .. 3) { next if fork; tree($n - 1) if $n; sleep 1000; exit } }
+tree(1);
+open my $f, ">", $ARGV[0]; close $f;
+sleep 1000;
+PL
+cat >"$TMP/chain.pl" <<'PL'
+setpgrp;
+for my $i (1 .. 400) {
+	last if fork;
+	select undef, undef, undef, 0.005;
+	if ($i == 20) { open my $f, ">", $ARGV[0]; close $f }
+}
+sleep 1000;
+PL
+# descendants PID: prints the IDs of PID and of the processes that descend from it, by ps(1), parents first
+descendants() {
+	ps -eo pid=,ppid= | perl -ne 'push @{$c{$2}}, $1 if /(\d+) +(\d+)/;
+		END { @q = ('"$1"'); while (@q) { my $p = shift @q; push @all, $p; push @q, @{$c{$p} // []} }
+			print "$_\n" for @all }'
+}
+# recorded CAPTURE: prints the IDs of the processes that have waits
+recorded() {
+	"$BIN/symbolize" -q --format=json "$1" | sed -n 's/.*"pid":\([0-9]*\).*/\1/p' | sort -u
+}
+perl "$TMP/tree.pl" "$TMP/tree" &
+tree=$!
+until_true test -e "$TMP/tree"
+until_true test "$(descendants "$tree" | wc -l)" -eq 13
+descendants "$tree" | sort >"$TMP/tree.pids"
+loud "$TMP/tree.cap" -d 0.3 -p "$tree"
+is "$(recorded "$TMP/tree.cap")" "$tree" "without --follow children are not recorded"
+like "$(cat "$err")" '^  12 children not recorded: add --follow$' "the summary says how many children are not recorded"
+is "$rc $(counter "$TMP/tree.cap" processes.children)" "0 12" "the capture says it too, and the status is 0"
+rec "$TMP/tree.cap" -d 0.3 -p "$tree"
+is "$rc $(cat "$err")" "0 " "-q silences the children"
+loud "$TMP/tree.cap" -d 0.3 --no-follow -p "$tree"
+ok "--no-follow asks for it: nothing is said" sh -c '! grep -q "children not" "$1"' sh "$err"
+for mode in btf raw procfs; do
+	loud "$TMP/tree.cap" -d 0.3 --mode $mode -p "$tree" --follow
+	is "$(recorded "$TMP/tree.cap")" "$(cat "$TMP/tree.pids")" "--follow in mode $mode: children and grandchildren that run already are recorded"
+	ok "--follow in mode $mode: no children are reported as missing" sh -c '! grep -q "children not" "$1"' sh "$err"
+done
+rec "$TMP/tree.cap" -d 0.3 -p "$tree" --follow
+is "$(waits "$TMP/tree.cap" '$n++ if $w->{user_stack_verdict} ne "complete"')" 0 "--follow: children that run already have complete user stacks"
+if [ -e "/proc/$$/task/$$/children" ]; then
+	rec "$TMP/tree.cap" -d 0.3 -t "$tree" --follow
+	is "$(recorded "$TMP/tree.cap")" "$(cat "$TMP/tree.pids")" "--follow with -t: the children of that thread are recorded"
+else
+	skip "--follow with -t: the children of that thread are recorded" "no CONFIG_PROC_CHILDREN"
+fi
+own=tree-$$
+cp "$(command -v perl)" "$TMP/$own"
+rm "$TMP/tree"
+"$TMP/$own" "$TMP/tree.pl" "$TMP/tree" &
+other_tree=$!
+until_true test -e "$TMP/tree"
+rec "$TMP/tree.cap" -d 0.3 -c "$own" --follow
+is "$(recorded "$TMP/tree.cap")" "$(descendants "$other_tree" | sort)" "--follow with -c: children of the named process are recorded"
+kill -- "-$tree" "-$other_tree"
+# In a PID namespace ids are translated: children that run already are found too
+cat >"$TMP/ns.sh" <<'SH'
+perl "$2/tree.pl" "$2/ns" &
+until [ -e "$2/ns" ]; do sleep 0.05; done
+"$1/offcpu-record" -q --force -o "$2/ns.cap" -d 0.3 -p $! --follow
+SH
+run timeout -k 5 60 unshare --pid --fork --mount-proc --kill-child sh "$TMP/ns.sh" "$BIN" "$TMP"
+is "$rc $(recorded "$TMP/ns.cap" | wc -l)" "0 13" "--follow in a PID namespace: children and grandchildren that run already are recorded"
+# A chain that grows while the recorder starts: none may be missing
+perl "$TMP/chain.pl" "$TMP/grows" &
+root=$!
+until_true test -e "$TMP/grows"
+rec "$TMP/grow.cap" -d 0.5 -p "$root" --follow
+descendants "$root" >"$TMP/grown"
+recorded "$TMP/grow.cap" >"$TMP/grow.pids"
+# those that were forked after the end are the last ones of the chain
+is "$(head -n "$(wc -l <"$TMP/grow.pids")" "$TMP/grown" | sort)" "$(cat "$TMP/grow.pids")" \
+	"--follow: a process that is forked while the recorder starts is not missing"
+ok "--follow: the chain had grown while the recorder started" test "$(wc -l <"$TMP/grow.pids")" -ge 40
+kill -- "-$root"
 
 # Children of a command
 rec "$TMP/fol.cap" -- sh -c 'sleep 0.2; (sleep 0.2); true'

@@ -32,7 +32,14 @@ near() {
 	fi
 }
 
-rec "$TMP/c.cap" --on-cpu -F 999 --preempted -- "$OBJ/t/work/cpu" 2
+# on CAP ARG...: records in the foreground what threads execute
+on() {
+	cap=$1
+	shift
+	run timeout -k 5 60 "$BIN/oncpu-record" -q --force -o "$cap" "$@" 7>&-
+}
+
+rec "$TMP/c.cap" --on-cpu=999 --preempted -- "$OBJ/t/work/cpu" 2
 is "$rc" 0 "a busy program is recorded, with its samples"
 cp "$out" "$TMP/said"
 missed=$(counter "$TMP/c.cap" cpu.missed)
@@ -82,8 +89,8 @@ like "$(grep '^on CPU' "$out")" "^on CPU +$(samples "$TMP/c.cap" '$n += $w->{cou
 like "$(grep '^waits' "$out")" "^waits +$(waits "$TMP/c.cap" '$n += $w->{count}'), " "and not among the waits"
 
 # Nothing but samples, at a rate that the clock keeps
-rec "$TMP/n.cap" --on-cpu --no-waits -- perl -e 'use Time::HiRes "clock"; 1 while clock() < 1.5; printf "%.0f\n", clock() * 1e9'
-is "$rc" 0 "--no-waits records samples alone"
+on "$TMP/n.cap" -- perl -e 'use Time::HiRes "clock"; 1 while clock() < 1.5; printf "%.0f\n", clock() * 1e9'
+is "$rc" 0 "oncpu-record records samples alone"
 is "$(waits "$TMP/n.cap" '$n++')" 0 "and no wait"
 n=$(samples "$TMP/n.cap" '$n += $w->{count}')
 between "$n" 138 154 "99 samples for each second on the CPU"
@@ -100,7 +107,7 @@ def outer():
         inner(20000)
 outer()
 EOF
-rec "$TMP/p.cap" --on-cpu --no-waits -F 499 -- python3 "$TMP/burn.py"
+on "$TMP/p.cap" -F 499 -- python3 "$TMP/burn.py"
 all=$(samples "$TMP/p.cap" '$n += $w->{count} if user() =~ /outer/')
 named=$(samples "$TMP/p.cap" '$n += $w->{count} if user() =~ /inner.*outer/')
 ok "samples of an interpreter have its program's functions ($named of $all)" \

@@ -34,6 +34,41 @@ usage "a PID followed by other characters is refused" "'5x'" -p 5x
 usage "PID 0 is refused" "'0'" -p 0
 usage "a PID above the maximum of the kernel is refused" "'4194305' is out of range: 1 to 4194304" -p 4194305
 usage "a negative TID is refused" "option '--tid': '-3'" --tid=-3
+usage "a list of PIDs with an empty element is refused" "option '-p': '1,,2' has an empty element" -p 1,,2
+usage "a list of PIDs that ends in a comma is refused" "option '--pid': '1,' has an empty element" --pid 1,
+usage "an empty list of TIDs is refused" "option '-t': it is empty" -t ''
+usage "a list with something that is not a number is refused" "option '-t': 'x' is not a whole number" -t 1,x
+usage "more than 256 PIDs are refused" "option '-p': more than 256 given" -p "$(seq -s , 257)"
+usage "a duration of 0 is refused" "a recording of 0 s records nothing" -a -d 0
+usage "a duration of 0 ms is refused" "a recording of 0 s records nothing" -a -d 0ms
+usage "a duration below half a nanosecond is refused" "a recording of 0 s records nothing" -a -d .0000000001
+usage "an empty duration is refused" "'' is not a time such as 10us, 500ms, 1.5s, 90m or 1h" -a -d ''
+usage "a duration with an exponent is refused" "'1e3' is not a time" -a -d 1e3
+usage "a negative duration is refused" "'-5' is not a time" -a -d -5
+usage "a duration of two units is refused" "'1h30m' is not a time" -a -d 1h30m
+usage "a duration beyond 64 bits is refused" "'99999999999h' is out of range: at most 292 years" -a -d 99999999999h
+usage "--max 0 is refused" "option '--max': '0' is out of range: 1 ns at least" -a --max 0
+for mode in btf raw; do
+	usage "-F with --mode $mode is refused" '-F goes with mode procfs: --mode procfs, or auto$' -a --mode $mode -F 50
+	usage "--ptrace with --mode $mode is refused" '--ptrace goes with mode procfs' -a --mode $mode --ptrace
+done
+for mode in btf procfs; do
+	usage "--btf with --mode $mode is refused" '--btf goes with mode raw: --mode raw, or auto$' -a --mode $mode --btf x
+done
+for mode in raw procfs; do
+	usage "--runtimes python with --mode $mode is refused" '--runtimes with names goes with mode btf: --mode btf, or auto$' \
+		-a --mode $mode --runtimes python
+done
+usage "--unwind dwarf with --mode procfs is refused" '--unwind dwarf and fp take BPF' -a --mode procfs --unwind dwarf
+usage "--unwind-memory with --mode procfs is refused" '--unwind-memory is of tables for BPF' -a --mode procfs --unwind-memory 1M
+usage "--unwind-memory with -K is refused" '--unwind-memory is of unwind tables: with -K there are none' -a -K --unwind-memory 1M
+usage "--unwind-memory with --unwind fp is refused" 'with --unwind fp there are none' -a --unwind fp --unwind-memory 1M
+usage "--runtimes python with --unwind none is refused" '--runtimes takes unwind tables: with --unwind none there are none' \
+	-a --unwind none --runtimes python
+usage "--ptrace with -K is refused" '--ptrace is for user stacks: with -K there are none' -a -K --ptrace
+usage "--preempted with --state is refused" '--preempted records waits in state R, which --state leaves out' -a --preempted --state S
+usage "--follow with -a is refused" '--follow goes with -p, -t, -c or a command: every process is recorded already' -a --follow
+usage "--no-follow with a cgroup alone is refused" '--no-follow goes with -p' --cgroup / --no-follow
 usage "a duration without a number is refused" "'soon'" -a -d soon
 usage "a duration with an unknown unit is refused" "'5y'" -a -d 5y
 usage "--min without a number is refused" "'ms'" -a --min ms
@@ -54,8 +89,9 @@ usage "--unwind-memory without its argument is refused" "needs an argument" -a -
 usage "an unknown --state letter is refused" "'Q' is not a state letter" -a --state SQ
 usage "--state R is refused, with a reference to --preempted" 'preempted' -a --state R
 usage "an empty --state is refused" 'no state letter' -a --state ''
-usage "a thread name of 16 bytes is refused" 'not a thread name' -c 1234567890123456
-usage "an empty thread name is refused" 'not a thread name' -c ''
+usage "a thread name of 16 bytes is refused, with what the kernel keeps of it" \
+	"'1234567890123456' is not a thread name: 1 to 15 bytes; the kernel cuts it to '123456789012345'$" -c 1234567890123456
+usage "an empty thread name is refused" "'' is not a thread name: 1 to 15 bytes$" -c ''
 usage "a command without -- is refused" "unexpected argument 'sleep'.*after --" -a sleep 1
 usage "an unknown option is refused" "unknown option '--no-such-option'" --no-such-option
 usage "an unknown option with an argument is refused by its name" "unknown option '--no-such-option'$" --no-such-option=5

@@ -28,6 +28,63 @@ static void refused(struct tap *t, const char *s, uint64_t min, uint64_t max, in
 		tap_diag("%d %s", rc, e.msg);
 }
 
+static void time_is(struct tap *t, const char *s, uint64_t want_ns)
+{
+	uint64_t v = 0;
+	struct err e = { 0 };
+	int rc = cli_duration(s, 1000000000, &v, &e);
+
+	if (!tap_ok(t, rc == 0 && v == want_ns, "'%s' is %llu ns", s, (unsigned long long)want_ns))
+		tap_diag("%d %s: %llu", rc, e.msg, (unsigned long long)v);
+}
+
+static void no_time(struct tap *t, const char *s, int code, const char *message)
+{
+	uint64_t v = 7;
+	struct err e = { 0 };
+	int rc = cli_duration(s, 1000000000, &v, &e);
+
+	if (!tap_ok(t, rc == code && v == 7 && strstr(e.msg, message), "'%s' is refused: %s", s, message))
+		tap_diag("%d %s", rc, e.msg);
+}
+
+static void durations(struct tap *t)
+{
+	static const char *const no[] = { "", ".", "1.", ".s", "1.s", "s", "h", "-1", "+1", " 1", "1 s",
+		"1s ", "1,5", "1e3", "0x10", "0x1p3", "inf", "nan", "1S", "1min", "1d", "1y", "1hs", "1h30m",
+		"1.5.2", "1..5", "ms5" };
+
+	time_is(t, "5", 5000000000);
+	time_is(t, "0", 0);
+	time_is(t, "0.0s", 0);
+	time_is(t, "1h", 3600000000000);
+	time_is(t, "90m", 5400000000000);
+	time_is(t, "1.5h", 5400000000000);
+	time_is(t, "1.5s", 1500000000);
+	time_is(t, ".2", 200000000);
+	time_is(t, ".5m", 30000000000);
+	time_is(t, "007", 7000000000);
+	time_is(t, "500ms", 500000000);
+	time_is(t, "10us", 10000);
+	time_is(t, "12ns", 12);
+	time_is(t, "0.1", 100000000);
+	time_is(t, "1.0000000004", 1000000000);
+	time_is(t, "1.0000000006", 1000000001);
+	time_is(t, ".333333333333333333333333333333333333h", 1200000000000);
+	time_is(t, "9223372036854775807ns", INT64_MAX);
+	time_is(t, "2562047h", UINT64_C(2562047) * 3600000000000);
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		no_time(t, no[i], -EINVAL, "is not a time such as");
+	no_time(t, "9223372036854775808ns", -ERANGE, "out of range: at most 292 years");
+	no_time(t, "9223372036854775807.5ns", -ERANGE, "out of range");
+	no_time(t, "2562048h", -ERANGE, "out of range");
+	/* 2^64 ns and 1 s more, in units that would wrap to a small number; and beyond 64 bits */
+	no_time(t, "18446744074.709551616", -ERANGE, "out of range");
+	no_time(t, "5124096h", -ERANGE, "out of range");
+	no_time(t, "18446744073709551616ns", -ERANGE, "out of range");
+	no_time(t, "99999999999999999999999999", -ERANGE, "out of range");
+}
+
 /* --- a table with a row of each kind --- */
 
 enum colour { RED, GREEN, BLUE };
@@ -40,7 +97,8 @@ struct opts {
 	uint32_t small;
 	uint64_t large, size, ns, address;
 	const char *text, *file, *dir, *operand;
-	struct cli_list pids, texts, addresses;
+	struct cli_list pids, tids, texts, addresses;
+	uint64_t long_ns;
 	char *const *command;
 	char called[16];
 };
@@ -79,6 +137,8 @@ static const struct cli_option rows[] = {
 	{ 0, "text", "TEXT", "a text", CLI_TEXT(struct opts, text) },
 	{ 0, "dir", "DIR", "a folder", CLI_DIR(struct opts, dir) },
 	{ 'p', "pid", "PID", "a process", CLI_PIDS(struct opts, pids) },
+	{ 0, "tid", "TID", "at most three", CLI_TIDS(struct opts, tids), .times = 3 },
+	{ 0, "long", "TIME", "not 0", CLI_DURATION(struct opts, long_ns, 1), .min = 2 },
 	{ 't', "texts", "TEXT", "no more than two of these", CLI_TEXTS(struct opts, texts), .times = 2 },
 	{ 0, "call", "WORD", "a function of its own", CLI_CALL(call) },
 	{ .arg = "FILE", CLI_FILE(struct opts, operand), .required = true },
@@ -178,6 +238,17 @@ static void values(struct tap *t)
 		"the second operand takes all arguments after the first");
 	cli_free(&table, &o);
 	tap_ok(t, !o.pids.p && !o.pids.n && !o.addresses.p, "cli_free() releases the lists");
+	right(t, &table, "-p 1,22,333 -p 4 --pid=5,6 --tid 7,8,9 FILE", &o);
+	tap_ok(t,
+		o.pids.n == 6 && ((uint32_t *)o.pids.p)[0] == 1 && ((uint32_t *)o.pids.p)[2] == 333 &&
+			((uint32_t *)o.pids.p)[3] == 4 && ((uint32_t *)o.pids.p)[5] == 6,
+		"IDs may have commas between them, in an option that is given several times");
+	tap_ok(t, o.tids.n == 3 && ((uint32_t *)o.tids.p)[2] == 9, "as many of them as the table allows");
+	cli_free(&table, &o);
+	right(t, &table, "-t 1,2 FILE", &o);
+	tap_ok(t, o.texts.n == 1 && strcmp(*(const char **)o.texts.p, "1,2") == 0,
+		"a comma does not separate texts");
+	cli_free(&table, &o);
 	right(t, &table, "-aa --one --fl -- -f", &o);
 	tap_ok(t, o.mode == 1 && o.flag && strcmp(o.operand, "-f") == 0,
 		"an option may be repeated and abbreviated; after -- there are none");
@@ -193,7 +264,7 @@ static void errors(struct tap *t)
 	wrong(t, &table, "--nope FILE", "unknown option '--nope'");
 	wrong(t, &table, "--nope=1 FILE", "unknown option '--nope'");
 	wrong(t, &table, "-fz FILE", "unknown option '-z'");
-	wrong(t, &table, "--t FILE", "ambiguous option '--t': --two, --three, --text, --texts");
+	wrong(t, &table, "--t FILE", "ambiguous option '--t': --two, --three, --text, --tid, --texts");
 	wrong(t, &table, "--flag=1 FILE", "option '--flag' takes no argument");
 	wrong(t, &table, "--fl=1 FILE", "option '--flag' takes no argument");
 	wrong(t, &table, "FILE -n", "option '-n' needs an argument");
@@ -211,7 +282,21 @@ static void errors(struct tap *t)
 	wrong(t, &table, "--large 1 FILE", "option '--large': '1' is out of range: 2 to 9");
 	wrong(t, &table, "--large 10 FILE", "option '--large': '10' is out of range: 2 to 9");
 	wrong(t, &table, "-s 1023 FILE", "option '-s': '1023' is out of range: 1024 to 1048576 bytes");
-	wrong(t, &table, "-d soon FILE", "option '-d': 'soon' is not a time such as 10us, 5ms or 1.5s");
+	wrong(t, &table, "-d soon FILE",
+		"option '-d': 'soon' is not a time such as 10us, 500ms, 1.5s, 90m or 1h");
+	wrong(t, &table, "-d '' FILE", "option '-d': '' is not a time such as 10us, 500ms, 1.5s, 90m or 1h");
+	wrong(t, &table, "-d 300000000h FILE",
+		"option '-d': '300000000h' is out of range: at most 292 years");
+	wrong(t, &table, "--long 1 FILE", "option '--long': '1' is out of range: 2 ns at least");
+	wrong(t, &table, "-p '' FILE", "option '-p': it is empty");
+	wrong(t, &table, "-p , FILE", "option '-p': ',' has an empty element");
+	wrong(t, &table, "-p 1, FILE", "option '-p': '1,' has an empty element");
+	wrong(t, &table, "-p ,1 FILE", "option '-p': ',1' has an empty element");
+	wrong(t, &table, "-p 1,,2 FILE", "option '-p': '1,,2' has an empty element");
+	wrong(t, &table, "-p 1,x,2 FILE", "option '-p': 'x' is not a whole number");
+	wrong(t, &table, "-p 1,0 FILE", "option '-p': '0' is out of range: 1 to 4194304");
+	wrong(t, &table, "--tid 1,2,3,4 FILE", "option '--tid': more than 3 given");
+	wrong(t, &table, "--tid 1,2 --tid 3,4 FILE", "option '--tid': more than 3 given");
 	wrong(t, &table, "--address 0x FILE",
 		"option '--address': '0x' is not an address: hex digits, 16 at most");
 	wrong(t, &table, "--address 12345678123456781 FILE",
@@ -277,6 +362,8 @@ static void texts(struct tap *t)
 				   "      --text TEXT      a text\n"
 				   "      --dir DIR        a folder\n"
 				   "  -p, --pid PID        a process\n"
+				   "      --tid TID        at most three\n"
+				   "      --long TIME      not 0\n"
 				   "  -t, --texts TEXT     no more than two of these\n"
 				   "      --call WORD      a function of its own\n"
 				   "  ADDR                 the last operand\n"
@@ -341,6 +428,7 @@ int main(void)
 	/* 2^64 + 1 KiB, and 2^64: a shift that wraps would give small numbers */
 	refused(&t, "18014398509481985K", 1, 4096, -ERANGE, "out of range");
 	refused(&t, "17179869184G", 1, UINT64_MAX, -ERANGE, "out of range");
+	durations(&t);
 	values(&t);
 	errors(&t);
 	commands(&t);

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static pid_t child(void)
@@ -103,6 +105,108 @@ static void refusals(struct tap *t)
 	waitpid(zombie, NULL, 0);
 }
 
+/* A child that has a child of its own, which has the name NAME; *OF is that one. Both wait. */
+static pid_t family(const char *name, pid_t *of)
+{
+	int fds[2] = { -1, -1 };
+	pid_t pid;
+
+	if (pipe(fds) != 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		pid_t inner = fork();
+
+		if (inner == 0) {
+			prctl(PR_SET_NAME, name);
+			inner = getpid();
+			if (write(fds[1], &inner, sizeof(inner)) != sizeof(inner))
+				_exit(1);
+		}
+		pause();
+		_exit(0);
+	}
+	if (read(fds[0], of, sizeof(*of)) != sizeof(*of))
+		*of = -1;
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
+}
+
+static bool has(const uint32_t *ids, size_t n, pid_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] == (uint32_t)id)
+			return true;
+	return false;
+}
+
+static void descendants(struct tap *t)
+{
+	pid_t inner = -1, zombie = fork(), outer = zombie ? family("unit-inner", &inner) : 0;
+	const uint32_t pid = (uint32_t)outer, both[2] = { pid, (uint32_t)inner }, self = (uint32_t)getpid();
+	const char *name = "unit-inner";
+	uint32_t *ids = NULL;
+	siginfo_t si;
+	size_t n = 9;
+	struct err e;
+
+	if (zombie == 0)
+		_exit(0);
+	waitid(P_PID, (id_t)zombie, &si, WEXITED | WNOWAIT);
+	tap_ok(t,
+		targets_descendants(&(struct targets_roots){ .pids = &pid, .n_pids = 1 }, &ids, &n, &e) ==
+				0 &&
+			n == 1 && has(ids, n, inner),
+		"a process descends from its parent, which is none of its descendants itself");
+	free(ids);
+	tap_ok(t,
+		targets_count_descendants(&(struct targets_roots){ .pids = &pid, .n_pids = 1 }) == 1 &&
+			targets_count_descendants(&(struct targets_roots){ .pids = both, .n_pids = 2 }) ==
+				0 &&
+			targets_count_descendants(&(struct targets_roots){
+				.pids = &pid, .n_pids = 1, .comms = &name, .n_comms = 1 }) == 0 &&
+			targets_count_descendants(&(struct targets_roots){ .pids = &self, .n_pids = 1 }) == 2,
+		"what descends from a process is counted, without what is given itself and without zombies");
+	tap_ok(t,
+		targets_descendants(&(struct targets_roots){ .pids = both, .n_pids = 2 }, &ids, &n, &e) ==
+				0 &&
+			n == 0,
+		"a child that is given itself is none of them");
+	free(ids);
+	tap_ok(t,
+		targets_descendants(
+			&(struct targets_roots){ .pids = &pid, .n_pids = 1, .comms = &name, .n_comms = 1 },
+			&ids, &n, &e) == 0 &&
+			n == 0,
+		"nor is one that is given by its name");
+	free(ids);
+	tap_ok(t,
+		targets_descendants(&(struct targets_roots){ .pids = &self, .n_pids = 1 }, &ids, &n, &e) ==
+				0 &&
+			has(ids, n, outer) && has(ids, n, inner) && !has(ids, n, zombie),
+		"children of children are found, zombies are not");
+	tap_ok(t, n >= 2 && ids[0] < ids[1], "they are in ascending order");
+	free(ids);
+	tap_ok(t,
+		targets_descendants(
+			&(struct targets_roots){ .pids = (uint32_t[]){ (uint32_t)getppid() }, .n_pids = 1 },
+			&ids, &n, &e) == 0 &&
+			!has(ids, n, getpid()) && !has(ids, n, outer),
+		"the caller and its children are left out");
+	free(ids);
+	tap_ok(t, targets_descendants(&(struct targets_roots){ 0 }, &ids, &n, &e) == 0 && n == 0 && ids,
+		"nothing descends from nothing");
+	free(ids);
+	e = (struct err){ 0 };
+	targets_unnamed("UNIT-INN", &e);
+	tap_ok(t, strstr(e.msg, "no process was named 'UNIT-INN'") && strstr(e.hint, "is named 'unit-inner'"),
+		"the hint has a name that contains the missing one, whatever its case");
+	end(inner);
+	end(outer);
+	waitpid(zombie, NULL, 0);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -110,5 +214,6 @@ int main(void)
 	letters(&t);
 	ends(&t);
 	refusals(&t);
+	descendants(&t);
 	return tap_done(&t);
 }
