@@ -91,6 +91,8 @@ static void put_totals(struct json *j, const struct cap_reader *c, const struct 
 	json_u64(j, "kernel_symbols", c->n_ksyms);
 	json_u64(j, "names", c->n_names);
 	json_u64(j, "jit", c->n_jits);
+	json_u64(j, "cpu_samples", s->cpu_samples);
+	json_u64(j, "cpu_ns", s->cpu_ns);
 	json_end(j, '}');
 }
 
@@ -358,6 +360,9 @@ void cap_stops_text_put(struct out *o, const struct cap_reader *c, const struct 
 struct sum {
 	uint32_t proc, tid;
 	uint64_t waits, off_ns;
+	uint64_t runnable_ns; /* of off_ns */
+	uint64_t on_ns; /* by samples */
+	bool split; /* runnable_ns is known of all waits */
 };
 
 static int by_thread(const void *a, const void *b)
@@ -382,10 +387,16 @@ static size_t sum_up(const struct cap_reader *c, struct sum *sums)
 		const struct cap_sample *s = &c->samples[i];
 		const bool ran = s->flags & CAPTURE_SAMPLE_ON_CPU;
 
-		sums[n++] = (struct sum){ s->proc, s->tid, ran ? 0 : s->count, ran ? 0 : s->total_ns };
+		sums[n++] = ran ? (struct sum){ .proc = s->proc,
+			.tid = s->tid,
+			.on_ns = s->total_ns,
+			.split = true }
+				: (struct sum){ s->proc, s->tid, s->count, s->total_ns, s->runnable_ns, 0,
+					  s->is_split };
 	}
 	for (size_t i = 0; i < c->n_threads; i++)
-		sums[n++] = (struct sum){ c->threads[i].proc, c->threads[i].tid, 0, 0 };
+		sums[n++] =
+			(struct sum){ .proc = c->threads[i].proc, .tid = c->threads[i].tid, .split = true };
 	qsort(sums, n, sizeof(*sums), by_thread);
 	for (size_t i = 0; i < n; i++) {
 		if (!kept || by_thread(&sums[kept - 1], &sums[i]) != 0) {
@@ -394,6 +405,9 @@ static size_t sum_up(const struct cap_reader *c, struct sum *sums)
 		}
 		sums[kept - 1].waits = add(sums[kept - 1].waits, sums[i].waits);
 		sums[kept - 1].off_ns = add(sums[kept - 1].off_ns, sums[i].off_ns);
+		sums[kept - 1].runnable_ns = add(sums[kept - 1].runnable_ns, sums[i].runnable_ns);
+		sums[kept - 1].on_ns = add(sums[kept - 1].on_ns, sums[i].on_ns);
+		sums[kept - 1].split &= sums[i].split;
 	}
 	return kept;
 }
@@ -406,7 +420,16 @@ static void put_own(struct out *o, uint32_t id, int width)
 		out_printf(o, " %*s", width, "-");
 }
 
-static void put_thread(struct out *o, const struct cap_reader *c, const struct sum *s)
+static void put_time(struct out *o, bool known, uint64_t ns)
+{
+	if (known)
+		out_printf(o, " %10" PRIu64 ".%09" PRIu64 " s", ns / 1000000000, ns % 1000000000);
+	else
+		out_printf(o, " %22s", "-");
+}
+
+/* SAMPLED: the capture has samples of what threads executed. */
+static void put_thread(struct out *o, const struct cap_reader *c, const struct sum *s, bool sampled)
 {
 	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid);
 	const struct cap_proc *p = &c->procs[s->proc];
@@ -414,8 +437,11 @@ static void put_thread(struct out *o, const struct cap_reader *c, const struct s
 	out_printf(o, "%10" PRIu32 " %10" PRIu32, p->tgid, s->tid);
 	put_own(o, p->ns_tgid, 10);
 	put_own(o, t ? t->ns_tid : 0, 10);
-	out_printf(o, " %12" PRIu64 " %10" PRIu64 ".%09" PRIu64 " s  ", s->waits, s->off_ns / 1000000000,
-		s->off_ns % 1000000000);
+	out_printf(o, " %12" PRIu64, s->waits);
+	put_time(o, true, s->off_ns);
+	put_time(o, s->split, s->runnable_ns);
+	put_time(o, sampled, s->on_ns);
+	out_str(o, "  ");
 	outtext_put(o, t ? t->comm : p->comm, TEXT_LINE);
 	out_char(o, '\n');
 }
@@ -424,13 +450,16 @@ int cap_threads_text_put(struct out *o, const struct cap_reader *c, uint64_t pid
 {
 	_cleanup_free_ struct sum *sums = calloc(c->n_samples + c->n_threads + 1, sizeof(*sums));
 	size_t n = sums ? sum_up(c, sums) : 0;
+	bool sampled = false;
 
 	if (!sums)
 		return -ENOMEM;
-	out_printf(o, "%10s %10s %10s %10s %12s %22s  %s\n", "PID", "TID", "NS-PID", "NS-TID", "WAITS",
-		"OFF-CPU", "NAME");
+	for (size_t i = 0; i < n; i++)
+		sampled |= sums[i].on_ns > 0;
+	out_printf(o, "%10s %10s %10s %10s %12s %22s %22s %22s  %s\n", "PID", "TID", "NS-PID", "NS-TID",
+		"WAITS", "OFF-CPU", "RUNNABLE", "ON-CPU", "NAME");
 	for (size_t i = 0; i < n; i++)
 		if (!pid || c->procs[sums[i].proc].tgid == pid)
-			put_thread(o, c, &sums[i]);
+			put_thread(o, c, &sums[i], sampled);
 	return 0;
 }

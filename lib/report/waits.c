@@ -712,8 +712,7 @@ static int read_waits(struct reader *r, struct paragraphs *in, struct err *e)
 	return make_rows(r, e);
 }
 
-int waits_read(
-	struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, struct err *e)
+int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, struct err *e)
 {
 	struct reader r = { .w = w };
 	int code;
@@ -722,7 +721,8 @@ int waits_read(
 	r.client = (struct folding_client){
 		.ctx = &r, .comment = on_comment, .name = on_name, .added = on_added
 	};
-	r.options = (struct folding_opts){ .event = event, .delimit = true, .module = true, .client = &r.client };
+	r.options =
+		(struct folding_opts){ .event = event, .delimit = true, .module = true, .client = &r.client };
 	code = read_waits(&r, in, e);
 	folding_free(r.folding);
 	foldtab_free(&r.own);

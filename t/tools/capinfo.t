@@ -91,7 +91,7 @@ like "$(cat "$err")" '^capinfo: no process 1 in this capture' "the message names
 # --- threads ---
 
 status 0 "--threads exits with status 0" "$capinfo" --threads "$cap"
-is "$(head -n 1 "$out" | tr -s ' ')" " PID TID NS-PID NS-TID WAITS OFF-CPU NAME" "--threads prints a heading"
+is "$(head -n 1 "$out" | tr -s ' ')" " PID TID NS-PID NS-TID WAITS OFF-CPU RUNNABLE ON-CPU NAME" "--threads prints a heading"
 ok "--threads prints the same IDs as --json, also those in the namespace" perl -MCpanel::JSON::XS -e '
 	open my $f, "<", $ARGV[0] or die; my $j = decode_json(join "", <$f>);
 	my %want = map { my $p = $j->{processes}[$_->{process}];

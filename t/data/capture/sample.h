@@ -151,7 +151,7 @@ static const struct cap_sample sample_samples[] = {
 	{ 0, 4242, 0, 1, 1, 0, 500, 1, 500, MONO + 5, MONO + 15, true, 500 },
 	{ 0, 4242, 0, 1, 1, CAPTURE_SAMPLE_INITIAL, 50, 1, 50, MONO, MONO, false, 0 },
 	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, 1, 1, 1, MONO, MONO, false, 0 },
-	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX, 7, 1, 7, MONO + 3, MONO + 3, false, 0 },
+	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX & ~8u, 7, 1, 7, MONO + 3, MONO + 3, false, 0 },
 };
 
 /* The same key twice, later; one that is reported by its time, one by its kind. */
