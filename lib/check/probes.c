@@ -319,6 +319,7 @@ int mapprobe_memlock(char *found, size_t cap, struct err *e)
 #define TP (1U << PROGPROBE_TP_BTF)
 #define IT (1U << PROGPROBE_ITER)
 #define SL (1U << PROGPROBE_SLEEPABLE)
+#define CK (1U << PROGPROBE_CLOCK)
 #define RAW (1U << PROGPROBE_RAW_TP)
 
 #define HELPER(name, kinds)                                                                                  \
@@ -327,25 +328,26 @@ int mapprobe_memlock(char *found, size_t cap, struct err *e)
 	}
 
 static const struct progprobe_helper helpers[] = {
-	HELPER(map_lookup_elem, TP | IT | SL | RAW),
-	HELPER(map_update_elem, TP | IT | SL | RAW),
+	HELPER(map_lookup_elem, TP | IT | SL | CK | RAW),
+	HELPER(map_update_elem, TP | IT | SL | CK | RAW),
 	HELPER(map_delete_elem, TP | RAW),
-	HELPER(probe_read_user, TP | RAW),
-	HELPER(probe_read_kernel, TP | IT | SL | RAW),
-	HELPER(probe_read_kernel_str, TP | IT | SL | RAW),
-	HELPER(ktime_get_ns, TP | IT | SL | RAW),
+	HELPER(probe_read_user, TP | CK | RAW),
+	HELPER(probe_read_kernel, TP | IT | SL | CK | RAW),
+	HELPER(probe_read_kernel_str, TP | IT | SL | CK | RAW),
+	HELPER(ktime_get_ns, TP | IT | SL | CK | RAW),
 	HELPER(tail_call, TP | RAW),
 	HELPER(get_current_pid_tgid, RAW),
 	HELPER(get_current_task, TP | IT | RAW),
-	HELPER(get_stack, TP | RAW),
+	HELPER(get_current_task_btf, CK),
+	HELPER(get_stack, TP | CK | RAW),
 	HELPER(get_task_stack, TP | IT | SL),
-	HELPER(task_storage_get, TP | IT | SL),
-	HELPER(task_pt_regs, TP | IT | SL),
+	HELPER(task_storage_get, TP | IT | SL | CK),
+	HELPER(task_pt_regs, TP | IT | SL | CK),
 	HELPER(copy_from_user_task, SL),
-	HELPER(ringbuf_output, TP | IT | SL | RAW),
-	HELPER(ringbuf_reserve, TP | IT | SL | RAW),
-	HELPER(ringbuf_submit, TP | IT | SL | RAW),
-	HELPER(ringbuf_query, TP | IT | SL | RAW),
+	HELPER(ringbuf_output, TP | IT | SL | CK | RAW),
+	HELPER(ringbuf_reserve, TP | IT | SL | CK | RAW),
+	HELPER(ringbuf_submit, TP | IT | SL | CK | RAW),
+	HELPER(ringbuf_query, TP | IT | SL | CK | RAW),
 	HELPER(seq_write, IT | SL),
 	HELPER(loop, SL),
 };
@@ -356,7 +358,7 @@ const struct progprobe_helper *progprobe_helpers(size_t *n)
 	return helpers;
 }
 
-static const char *const kind_names[] = { "tp_btf", "iter/task", "iter.s/task", "raw_tp" };
+static const char *const kind_names[] = { "tp_btf", "iter/task", "iter.s/task", "perf_event", "raw_tp" };
 
 /* Indices into names[] of struct hooks: what programs attach to, then kernel functions. */
 enum { SWITCH, TASK_ITER, FIRST_KFUNC };
@@ -395,6 +397,8 @@ static int load(
 		log[0] = '\0';
 	if (kind == PROGPROBE_RAW_TP) {
 		type = BPF_PROG_TYPE_RAW_TRACEPOINT;
+	} else if (kind == PROGPROBE_CLOCK) {
+		type = BPF_PROG_TYPE_PERF_EVENT;
 	} else if (kind == PROGPROBE_TP_BTF) {
 		opts.expected_attach_type = BPF_TRACE_RAW_TP;
 		opts.attach_btf_id = h->names[SWITCH].id;
@@ -459,12 +463,14 @@ int progprobe_helper_calls(char *found, size_t cap, struct err *e)
 		rc = load_any(&h, PROGPROBE_TP_BTF, e);
 	if (rc)
 		return rc;
-	for (enum progprobe_kind kind = PROGPROBE_TP_BTF; kind <= PROGPROBE_SLEEPABLE; kind++)
+	for (enum progprobe_kind kind = PROGPROBE_TP_BTF; kind <= PROGPROBE_CLOCK; kind++)
 		n[kind] = try_kind(&h, kind, missing, sizeof(missing));
 	if (missing[0])
 		return err_set(e, -EOPNOTSUPP, "the kernel does not let programs call: %s", missing);
-	snprintf(found, cap, "helpers may be called: %zu at tp_btf, %zu in iter/task, %zu in iter.s/task",
-		n[PROGPROBE_TP_BTF], n[PROGPROBE_ITER], n[PROGPROBE_SLEEPABLE]);
+	snprintf(found, cap,
+		"helpers may be called: %zu at tp_btf, %zu in iter/task, %zu in iter.s/task, %zu at "
+		"perf_event",
+		n[PROGPROBE_TP_BTF], n[PROGPROBE_ITER], n[PROGPROBE_SLEEPABLE], n[PROGPROBE_CLOCK]);
 	return 0;
 }
 

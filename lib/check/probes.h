@@ -76,6 +76,7 @@ enum progprobe_kind {
 	PROGPROBE_TP_BTF, /* at a tracepoint with BTF */
 	PROGPROBE_ITER, /* task iterator */
 	PROGPROBE_SLEEPABLE, /* task iterator that may sleep */
+	PROGPROBE_CLOCK, /* at a perf clock event */
 	PROGPROBE_RAW_TP, /* at a raw tracepoint, without BTF */
 	PROGPROBE_KINDS,
 };

@@ -588,7 +588,7 @@ static void perf_text_json_head(struct buf *b, const struct cap_reader *c, const
 	json_u64(&j, "records", t->records);
 	json_u64(&j, "waits", t->waits);
 	json_u64(&j, "total_ns", t->total_ns);
-	json_u64(&j, "samples", t->samples);
+	json_u64(&j, "cpu_samples", t->samples);
 	json_bool(&j, "complete", c->complete);
 	json_str(&j, "damage", c->damage[0] ? c->damage : NULL);
 	put_json_mode(&j, c);

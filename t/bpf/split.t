@@ -58,7 +58,7 @@ is "$(waits "$TMP/s.cap" '$n++ if ($w->{runnable_ns} // 0) > $w->{total_ns}')" 0
 is "$(waits "$TMP/s.cap" '$n++ if $w->{preempted} && $w->{runnable_ns} != $w->{total_ns}')" 0 \
 	"a thread that lost the CPU was runnable throughout"
 run "$BIN/symbolize" -q "$TMP/s.cap"
-like "$(grep -c '^# wait:.* max_ns=[0-9]* runnable_ns=[0-9]* state=' "$out")" '^[1-9]' "the text has it too"
+like "$(grep -c '^# wait:.* max_ns=[0-9]* runnable_ns=[0-9]* kind=[a-z-]* state=' "$out")" '^[1-9]' "the text has it too"
 is "$(grep '^# wait:' "$out" | grep -vc runnable_ns=)" 0 "the text has it for all waits"
 
 # Waits that began before the recording, and those that are open at its end.

@@ -463,7 +463,7 @@ run sh -c '"$0" "$1" >&-' "$fold" "$TMP/empty"
 is "$rc" 2 "a closed stdout gives status 2 even if there is nothing to write"
 perl -e 'for (1..20000) { print "ab 1/2 1.5: 7 e:\n\t1 function$_ (x)\n\n" }' >"$TMP/in"
 is "$("$fold" "$TMP/in" | head -n 1)" "ab;function1 7" "a reader that closes the pipe early gets its line"
-for bad in --weight=x --kind= "--kind=a," "--kind=,a" --kind=a_b --kind=A --kind "--kind=a b" --unit=s --unit= --min=x --min=-1 --min=5h --top=0 --top=x --top=-1 --nope --pid=3 --min -p; do
+for bad in --weight=x --kind= "--kind=a," "--kind=,a" --kind=a_b --kind=A --kind "--kind=a b" --unit=s --unit= --min=x --min=-1 --min=5d --top=0 --top=x --top=-1 --nope --pid=3 --min -p; do
 	status 64 "$bad is a usage error" "$fold" "$bad"
 	[ -s "$out" ] && fail "$bad writes nothing to stdout"
 done

@@ -23,6 +23,8 @@ tools=$(cd "$TOP/tools" && for f in *.c; do echo "${f%.c}"; done | sort)
 want=$(printf '%s\n' "$tools" | sed 's/^fold$/stackfold/' | sort)
 is "$(cd "$root/opt/st/bin" && find . -type f | sed 's/^\.\///' | sort)" "$want" \
 	"every tool is installed in bin, fold as stackfold"
+is "$(cd "$root/opt/st/bin" && readlink oncpu-record)" offcpu-record "oncpu-record is another name of offcpu-record"
+is "$("$root/opt/st/bin/oncpu-record" --version | cut -d' ' -f1)" oncpu-record "and uses it"
 ok "bin has no fold, which would shadow fold(1)" [ ! -e "$root/opt/st/bin/fold" ]
 is "$(cd "$root/opt/st/libexec" && find . -type f)" "./stacktools/fold" \
 	"libexec/stacktools has only fold, under its own name"
@@ -53,12 +55,12 @@ done
 ok "no manual page shadows that of fold(1)" [ ! -e "$root/opt/st/share/man/man1/fold.1" ]
 ok "stacktools(7) is in man7" [ -s "$root/opt/st/share/man/man7/stacktools.7" ]
 ok "capture(5) is in man5" [ -s "$root/opt/st/share/man/man5/capture.5" ]
-for tool in $want; do
+for tool in $want oncpu-record; do
 	ok "the completion of $tool is installed for bash" grep -q "^complete -F .* $tool$" "$root/opt/st/share/bash-completion/completions/$tool"
 	is "$(head -n 1 "$root/opt/st/share/zsh/site-functions/_$tool")" "#compdef $tool" "the completion of each tool is installed for zsh"
 	ok "the completion of each tool is installed for fish" grep -q "^complete -c $tool -s h -l help " "$root/opt/st/share/fish/vendor_completions.d/$tool.fish"
 done
-is "$(find "$root/opt/st/share" -type f ! -path '*/man/*' | wc -l)" $((3 * $(echo "$want" | wc -l))) "share has only manual pages and completions"
+is "$(find "$root/opt/st/share" -type f ! -path '*/man/*' | wc -l)" $((3 * ($(echo "$want" | wc -l) + 1))) "share has only manual pages and completions"
 is "$("$root/opt/st/bin/stackfold" --version | cut -d ' ' -f 1)" stackfold "the first word of stackfold --version is stackfold"
 run "$root/opt/st/bin/stackfold" --nope
 like "$(cat "$err")" '^usage: stackfold .*see stackfold --help' "a usage error of stackfold refers to stackfold --help"

@@ -276,12 +276,12 @@ print(sorted({str(w["user_stack_error"]) for w in waits if w["user_stack_error"]
 print([(w["user_stack_error"], w["user_stop_pc"]) for w in waits
     if w["user_stack_verdict"] == "stopped" and w["user_stack_error"] == "no-row"])
 PY
-	is "$(python3 "$TMP/decode.py" <"$out")" 'capture 27 q"\x 4242 4242 42 3456 12 900
+	is "$(python3 "$TMP/decode.py" <"$out")" 'capture 28 q"\x 4242 4242 42 3456 12 900
 None None unverified
 plain plain 0 symtab None
 foo::bar(int) _ZN3foo3barEi 1 symtab None
 ['"'ksym', 'ksym', 'ksym', 'ksym', 'raw'"']
-'"['32-bit', 'EFAULT', 'between-samples', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'names-only', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-ready', 'not-recorded', 'not-seen', 'pc-only', 'register', 'truncated']
+'"['32-bit', 'EFAULT', 'between-samples', 'dropped', 'empty', 'exiting', 'expression', 'in-exec', 'kernel-thread', 'loop', 'lost', 'names-only', 'no-frame-pointer', 'no-mapping', 'no-memory', 'no-row', 'not-ready', 'not-recorded', 'not-seen', 'pc-only', 'register', 'truncated', 'user-mode']
 [('no-row', '0xabcd')]" \
 		"JSON has one object per line, with every field"
 else

@@ -129,7 +129,7 @@ static void test_report(struct tap *t, struct buf *b)
 	tap_ok(t, strstr(text, "\n  lost: 1 file or map not opened: the process that opens them had ended\n"),
 		"a loss is reported");
 	free(text);
-	tap_eq_u64(t, counters_lost(&c), 11, "the losses are summed");
+	tap_eq_u64(t, counters_lost(&c), 12, "the losses are summed");
 	fill(&c, &st, 0);
 	counters_put(b, &c, false);
 	is(t, b, "  lost: nothing\n", "counters of 0 are not reported");

@@ -31,6 +31,8 @@ static uint32_t kinds_of(const char *name)
 		return 1U << PROGPROBE_ITER;
 	if (strncmp(name, "raw_tp/", 7) == 0 || strncmp(name, "tp/", 3) == 0)
 		return RAW;
+	if (strcmp(name, "perf_event") == 0)
+		return 1U << PROGPROBE_CLOCK;
 	return ANY; /* .text: called by any kind */
 }
 
