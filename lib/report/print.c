@@ -187,6 +187,20 @@ static bool is_startup(const struct waits *w, uint32_t id)
 	return false;
 }
 
+/* Functions within the C library, below the one that a program calls. */
+static bool is_within_library(const struct waits *w, uint32_t id)
+{
+	static const char *const starts[] = { "__", "lll_", "futex_wait", "syscall", "_IO_" };
+	size_t len;
+	const char *p = waits_string(w, id, &len);
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++) {
+		if (strlen(starts[i]) <= len && memcmp(p, starts[i], strlen(starts[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void put_name(struct buf *b, const struct waits *w, uint32_t id, size_t width)
 {
 	struct buf clean = { 0 };
@@ -220,11 +234,14 @@ static size_t names_columns(
 	return n;
 }
 
-/* Append the path in at most WIDTH columns, if the innermost function fits. */
+/*
+ * Append the path in at most WIDTH columns, if the innermost function fits. What is cut first is within the
+ * C library.
+ */
 static void put_functions(struct buf *b, const struct waits *w, const struct wait_path *path, size_t width)
 {
 	static const char gap[] = " > ... > ";
-	uint32_t start = 0, tail = path->n - 1;
+	uint32_t start = 0, end = path->n, tail;
 	size_t max = MAX(width * 2 / 5, (size_t)16), used;
 
 	/* deeper ones do not fit; each takes four columns or more */
@@ -234,6 +251,9 @@ static void put_functions(struct buf *b, const struct waits *w, const struct wai
 	}
 	while (start + 1 < path->n && is_startup(w, w->functions[path->first + start]))
 		start++;
+	while (end > start + 2 && is_within_library(w, w->functions[path->first + end - 1]))
+		end--;
+	tail = end - 1;
 	used = names_columns(w, path, start, start + 1, max) + sizeof(gap) - 1 +
 	       names_columns(w, path, tail, tail + 1, max);
 	if (start == tail || used > width) {
@@ -253,7 +273,7 @@ static void put_functions(struct buf *b, const struct waits *w, const struct wai
 	}
 	put_names(b, w, path, start, start + 1, max);
 	buftext_str(b, tail == start + 1 ? " > " : gap);
-	put_names(b, w, path, tail, path->n, max);
+	put_names(b, w, path, tail, end, max);
 }
 
 static void put_path(struct buf *b, const struct waits *w, const struct wait_path *path, size_t width)

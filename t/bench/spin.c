@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * spin N [DEPTH] - a loop of fixed length, DEPTH calls deep (20), that prints how many ns of CPU time it took.
- * It waits for a line on stdin first, after it has printed its PID.
+ * spin N [DEPTH] - a loop of fixed length, DEPTH calls deep (20), that prints how many ns of CPU time it
+ * took. It waits for a line on stdin first, after it has printed its PID.
  */
 #include <stdint.h>
 #include <stdio.h>

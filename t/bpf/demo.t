@@ -16,7 +16,8 @@ for name in packages build bpfcheck record draw; do
 	ok "the demo reports its step: $name" grep -q "^$name " "$out"
 done
 is "$(grep -cE '^  [123]\. +[0-9.]+ s +[0-9.]+ ' "$out")" 3 "the demo names three waits"
-like "$(grep '^  1\.' "$out")" ' 4( |$)' "the biggest wait is that of four threads"
+like "$(grep '^  1\.' "$out")" ' 4  lock$' "the biggest wait is that of four threads, for a lock"
+like "$(grep '^idle: ' "$out")" ' in 2 places of 2 threads' "threads that wait for work are set aside"
 like "$(sed -n '/^  1\./{n;p;}' "$out")" '^      table_thread > .*lock_table > .*  in futex$' \
 	"the biggest wait is the lock that they want, and is shown with its system call"
 run "$BIN/stackreport" --json --all "$TMP/demo-cap.bin"

@@ -6,14 +6,13 @@
  *
  *   demo [FILE]	runs until it is stopped; FILE is the journal that it syncs
  *
- * sys() makes every system call through syscall(3), so the stacks of all waits
- * begin alike, and no function of the C library that calls others stands
- * between a wait and the function that causes it.
+ * sys() makes system calls through syscall(3), so no function of the C library
+ * that calls others stands between a wait and the function that causes it. Locks
+ * and conditions are the C library's.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static int table_lock; /* 0 free, 1 held, 2 held and another thread waits */
+static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER, queue = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t job_there = PTHREAD_COND_INITIALIZER;
 static int queue_length;
 static int log_pipe[2];
 static int server_fd, client_fd;
@@ -47,31 +47,15 @@ static void nap_ms(long ms)
 	sys(SYS_nanosleep, (long)&ts, 0, 0, 0);
 }
 
-static void futex_wait(int *word, int value)
-{
-	sys(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, 0);
-}
-
-static void futex_wake(int *word)
-{
-	sys(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0);
-}
-
 /* Four threads compete for one lock, and each holds it while it sleeps. */
 static void lock_table(void)
 {
-	int free_word = 0;
-
-	if (__atomic_compare_exchange_n(&table_lock, &free_word, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		return;
-	while (__atomic_exchange_n(&table_lock, 2, __ATOMIC_SEQ_CST) != 0)
-		futex_wait(&table_lock, 2);
+	pthread_mutex_lock(&table);
 }
 
 static void unlock_table(void)
 {
-	if (__atomic_exchange_n(&table_lock, 0, __ATOMIC_SEQ_CST) == 2)
-		futex_wake(&table_lock);
+	pthread_mutex_unlock(&table);
 }
 
 static void hold_table(void)
@@ -97,9 +81,11 @@ static void *table_thread(void *arg)
 /* A consumer that is mostly idle, and the producer that feeds it. */
 static void wait_for_job(void)
 {
-	while (__atomic_load_n(&queue_length, __ATOMIC_SEQ_CST) == 0)
-		futex_wait(&queue_length, 0);
-	__atomic_sub_fetch(&queue_length, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&queue);
+	while (queue_length == 0)
+		pthread_cond_wait(&job_there, &queue);
+	queue_length--;
+	pthread_mutex_unlock(&queue);
 }
 
 static void *consumer_thread(void *arg)
@@ -111,8 +97,10 @@ static void *consumer_thread(void *arg)
 
 static void put_job(void)
 {
-	__atomic_add_fetch(&queue_length, 1, __ATOMIC_SEQ_CST);
-	futex_wake(&queue_length);
+	pthread_mutex_lock(&queue);
+	queue_length++;
+	pthread_cond_signal(&job_there);
+	pthread_mutex_unlock(&queue);
 }
 
 static void write_log(const char *line)
@@ -261,7 +249,7 @@ static void start(const char *name, void *(*run)(void *))
 static void wait_for_the_end(void)
 {
 	for (;;)
-		nap_ms(1000);
+		sys(SYS_pause, 0, 0, 0, 0);
 }
 
 int main(int argc, char **argv)
