@@ -244,7 +244,7 @@ static __always_inline bool comm_matches(struct task_struct *leader)
 	return name_requested(name);
 }
 
-#define FOLLOW_DEPTH 32
+#define FOLLOW_DEPTH 16
 
 /*
  * Do children of TASK become targets? A thread of -t has those that it makes itself.
@@ -256,7 +256,9 @@ static __always_inline bool is_followed(struct task_struct *task)
 #ifdef OFFCPU_RAW
 	return bit_get(&tgids, set_tgid(task)) || (use_tids && bit_get(&tids, set_tid(task)));
 #else
-	for (int i = 0; i < FOLLOW_DEPTH && task; i++) {
+	/* no loop: the verifier of Linux 6.1 takes the one that clang makes of it for endless */
+#pragma unroll
+	for (int i = 0; i < FOLLOW_DEPTH; i++) {
 		__u32 tgid = BPF_CORE_READ(task, tgid);
 
 		if (bit_get(&tgids, tgid) || (use_tids && bit_get(&tids, BPF_CORE_READ(task, pid))))
@@ -264,6 +266,8 @@ static __always_inline bool is_followed(struct task_struct *task)
 		if (tgid <= 1 || tgid == hot.self_tgid)
 			return false;
 		task = BPF_CORE_READ((struct task_struct___parent *)task, real_parent);
+		if (!task)
+			return false;
 	}
 	return false;
 #endif
