@@ -97,11 +97,13 @@ TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 UNITS := $(patsubst t/%.c,%,$(filter-out %.bpf.c,$(wildcard t/unit/*.c t/bench/*.c)))
 WORKS := $(patsubst t/%.c,%,$(wildcard t/work/*.c))
 # Made of the system's own headers: see the rule.
-GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h
+GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h \
+	$(patsubst lib/flame/%,$(OBJ)/gen/%.h,$(wildcard lib/flame/*.html lib/flame/*.css lib/flame/*.js)) \
+	$(OBJ)/gen/page.css.sha256.h $(OBJ)/gen/page.js.sha256.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 # These need neither libbpf nor a running kernel, and so none of these folders.
-OFFLINE := capinfo fold kallsyms-resolve stackreport symbolize unwindinfo
+OFFLINE := capinfo flame fold kallsyms-resolve stackreport symbolize unwindinfo
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
@@ -175,11 +177,27 @@ $(OBJ)/gen/syscalls.h: $(OBJ)/.flags
 		sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/[\2] = "\1",/p' | LC_ALL=C sort >$@.tmp && \
 		test -s $@.tmp && mv $@.tmp $@
 
-# The table of kinds as a string: it is part of the program.
+# The table of kinds as a string, and what a page of flame consists of: they are part of the programs. No
+# line may have what C would take for a trigraph.
+as_string = sed 's/[\\"?]/\\&/g; s/.*/"&\\n"/'
 $(OBJ)/gen/kinds.h: lib/symbols/kinds.table $(OBJ)/.flags
 	@mkdir -p $(@D)
 	$(say) GEN $@
-	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@.tmp && mv $@.tmp $@
+	$(Q)$(as_string) $< >$@.tmp && mv $@.tmp $@
+$(OBJ)/gen/%.h: lib/flame/% $(OBJ)/.flags
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)$(as_string) $< >$@.tmp && mv $@.tmp $@
+# The page's policy allows its script and its style by their SHA-256, in base64: three hexadecimal digits are two of it.
+$(OBJ)/gen/%.sha256.h: lib/flame/% $(OBJ)/.flags
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)sha256sum $< | awk '{ digits = substr($$1, 1, 64) "00"; \
+		alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"; \
+		for (i = 1; i < 66; i += 3) { v = 0; \
+			for (k = 0; k < 3; k++) v = 16 * v + index("0123456789abcdef", substr(digits, i + k, 1)) - 1; \
+			text = text substr(alphabet, int(v / 64) + 1, 1) substr(alphabet, v % 64 + 1, 1) } \
+		print "\"" substr(text, 1, 43) "=\"" }' >$@.tmp && mv $@.tmp $@
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
