@@ -82,6 +82,15 @@ static const struct wait waits[] = {
 		"pthread_cond_wait;Unsafe_Park;java.util.concurrent.locks.LockSupport.park;"
 		"java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire;app.Bank.pay;java.lang.Thread."
 		"run" },
+	{ "net-receive", 24, S, 0, "do_poll.constprop.0;do_sys_poll;__x64_sys_poll",
+		"__poll;send_dg;__res_context_send;__res_context_query;_nss_dns_gethostbyname4_r;getaddrinfo;"
+		"find_host;main" },
+	/* without the functions of the C library that are not exported, and where nothing else is done */
+	{ "net-receive", 25, S, 0, "do_poll.constprop.0;do_sys_poll;__x64_sys_poll",
+		"poll;[libc.so.6+0x130a40];getaddrinfo;main" },
+	{ "poll", 26, S, 0, "do_poll.constprop.0;do_sys_poll;__x64_sys_poll",
+		"poll;my_getaddrinfo;serve;main" },
+	{ "sleep", 26, S, 0, "hrtimer_nanosleep;__x64_sys_nanosleep", "nanosleep;rest;main" },
 	{ "idle", 100, I, 0, "worker_thread;kthread;ret_from_fork", "" },
 	{ "idle", 101, S, 0, "kswapd;kthread;ret_from_fork", "" },
 };
