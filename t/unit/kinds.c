@@ -91,6 +91,11 @@ static const struct wait waits[] = {
 	{ "poll", 26, S, 0, "do_poll.constprop.0;do_sys_poll;__x64_sys_poll",
 		"poll;my_getaddrinfo;serve;main" },
 	{ "sleep", 26, S, 0, "hrtimer_nanosleep;__x64_sys_nanosleep", "nanosleep;rest;main" },
+	{ "idle", 27, S, 0, "futex_do_wait;__x64_sys_futex",
+		"pthread_cond_timedwait;os::PlatformMonitor::wait(long);Monitor::wait_without_safepoint_"
+		"check(long);"
+		"WatcherThread::sleep() const;WatcherThread::run()" THREAD },
+	{ "sleep", 27, S, 0, "hrtimer_nanosleep;__x64_sys_nanosleep", "nanosleep;other" THREAD },
 	{ "idle", 100, I, 0, "worker_thread;kthread;ret_from_fork", "" },
 	{ "idle", 101, S, 0, "kswapd;kthread;ret_from_fork", "" },
 };
