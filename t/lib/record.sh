@@ -15,7 +15,7 @@
 # may inherit.
 #
 #   within GOT WANT PERCENT NAME
-#   until_true COMMAND...    polls for about a minute
+#   until_true COMMAND...    polls for about a minute, or POLLS times
 #   recording PID CAP        true if that recorder has begun to record
 #   build_compat SOURCE OUT  builds a 32-bit program, or sets $no_compat to the reason
 #
@@ -71,7 +71,7 @@ own_rec() {
 }
 
 until_true() {
-	u_left=600
+	u_left=${POLLS:-600}
 	until "$@"; do
 		u_left=$((u_left - 1))
 		[ $u_left -gt 0 ] || return 1
