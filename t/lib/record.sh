@@ -10,6 +10,7 @@
 #   rec_stop [SIGNAL]        ends that recording and sets $rc to its status
 #   waits CAP CODE           runs Perl for every wait of a capture: $w is the wait,
 #                            %c the capture; CODE adds to $n or pushes to @o
+#   samples CAP CODE         the same for every sample of what threads executed
 #   counter CAP NAME         prints a counter of capinfo
 # A workload ends when its stdin does. Tests keep the write end as fd 7, which no recorder
 # may inherit.
@@ -109,8 +110,8 @@ rec_stop() {
 	rc=$?
 }
 
-waits() {
-	"$BIN/symbolize" -q --format=json "$1" 2>"$TMP/waits.err" | perl -MCpanel::JSON::XS -e '
+records() {
+	"$BIN/symbolize" -q --format=json "$2" 2>"$TMP/waits.err" | perl -MCpanel::JSON::XS -e '
 		use strict; use warnings;
 		our ($n, @o, $w, %c, %h) = (0);
 		my $code = eval "sub { $ARGV[0] }" or die $@;
@@ -119,9 +120,17 @@ waits() {
 		while (<STDIN>) {
 			$w = decode_json($_);
 			if ($w->{type} eq "capture") { %c = %$w; next }
-			$code->() if $w->{type} eq "wait";
+			$code->() if $w->{type} eq $ARGV[1];
 		}
-		print @o ? join("\n", @o) . "\n" : %h ? map("$_ $h{$_}\n", sort keys %h) : "$n\n"' "$2"
+		print @o ? join("\n", @o) . "\n" : %h ? map("$_ $h{$_}\n", sort keys %h) : "$n\n"' "$3" "$1"
+}
+
+waits() {
+	records wait "$@"
+}
+
+samples() {
+	records sample "$@"
 }
 
 counter() {
