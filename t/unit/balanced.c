@@ -4,38 +4,16 @@
 #include "base/tap.h"
 #include "fold/balanced.h"
 
-#include <string.h>
-#include <sys/mman.h>
+#include "../lib/edge.h"
 
 static struct tap t;
-static char *page; /* the pages before and after it are inaccessible */
-static size_t page_size;
-
-static void map_page(void)
-{
-	char *p;
-
-	page_size = (size_t)sysconf(_SC_PAGESIZE);
-	p = mmap(NULL, 3 * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED || mprotect(p + page_size, page_size, PROT_READ | PROT_WRITE) != 0)
-		exit(99);
-	page = p + page_size;
-}
-
-static char *at_end(const char *name)
-{
-	size_t len = strlen(name);
-
-	return memcpy(page + page_size - len, name, len);
-}
-
 static void cut(const char *name, const char *want)
 {
-	char got[256], *p = at_end(name);
+	char got[256], *p = edge_end(name);
 
 	snprintf(got, sizeof(got), "%.*s", (int)balanced_cut(p, strlen(name)), p);
 	tap_eq_str(&t, got, want, name);
-	p = memcpy(page, name, strlen(name));
+	p = edge_start(name);
 	snprintf(got, sizeof(got), "%.*s", (int)balanced_cut(p, strlen(name)), p);
 	tap_ok(&t, strcmp(got, want) == 0, "the same at the start of a page");
 }
@@ -53,7 +31,7 @@ static void chain(const char *name, const char *want)
 	char got[256] = "";
 	size_t n = 0;
 
-	balanced_chain(&b, at_end(name), strlen(name));
+	balanced_chain(&b, edge_end(name), strlen(name));
 	while (balanced_next(&b, &f))
 		n += (size_t)snprintf(got + n, sizeof(got) - n, "|%.*s", (int)f.len, f.p);
 	tap_eq_str(&t, got, want, name[0] ? name : "no name is no chain");
@@ -222,7 +200,6 @@ static void deep(char open, char close, size_t n, bool is_cut)
 
 int main(void)
 {
-	map_page();
 	cpp();
 	operators();
 	tails();

@@ -3,31 +3,9 @@
 #include "base/tap.h"
 #include "fold/script.h"
 
-#include <string.h>
-#include <sys/mman.h>
+#include "../lib/edge.h"
 
 static struct tap t;
-static char *page; /* the pages before and after it are inaccessible */
-static size_t page_size;
-
-static void map_page(void)
-{
-	char *p;
-
-	page_size = (size_t)sysconf(_SC_PAGESIZE);
-	p = mmap(NULL, 3 * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED || mprotect(p + page_size, page_size, PROT_READ | PROT_WRITE) != 0)
-		exit(99);
-	page = p + page_size;
-}
-
-static const char *at_end(const char *line)
-{
-	size_t len = strlen(line);
-
-	return memcpy(page + page_size - len, line, len);
-}
-
 static const char *show(struct perfscript_str s)
 {
 	static char buf[8][256];
@@ -43,12 +21,11 @@ static void header(const char *line, const char *want)
 	struct perfscript_header h;
 	char got[512] = "none";
 
-	if (perfscript_header(at_end(line), strlen(line), &h))
+	if (perfscript_header(edge_end(line), strlen(line), &h))
 		snprintf(got, sizeof(got), "%s|%s|%s|%s|%llu%s", show(h.comm), show(h.pid), show(h.tid),
 			show(h.event), (unsigned long long)h.period, h.overflow ? "!" : "");
 	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is not a header");
-	memcpy(page, line, strlen(line));
-	tap_ok(&t, perfscript_header(page, strlen(line), &h) == (strcmp(want, "none") != 0),
+	tap_ok(&t, perfscript_header(edge_start(line), strlen(line), &h) == (strcmp(want, "none") != 0),
 		"a header is recognized at the start of a page as well");
 }
 
@@ -57,11 +34,10 @@ static void frame(const char *line, const char *want)
 	struct perfscript_frame f;
 	char got[512] = "none";
 
-	if (perfscript_frame(at_end(line), strlen(line), &f))
+	if (perfscript_frame(edge_end(line), strlen(line), &f))
 		snprintf(got, sizeof(got), "%s|%s|%s", show(f.pc), show(f.sym), show(f.dso));
 	tap_eq_str(&t, got, want, line[0] ? line : "an empty line is not a frame");
-	memcpy(page, line, strlen(line));
-	tap_ok(&t, perfscript_frame(page, strlen(line), &f) == (strcmp(want, "none") != 0),
+	tap_ok(&t, perfscript_frame(edge_start(line), strlen(line), &f) == (strcmp(want, "none") != 0),
 		"a frame is recognized at the start of a page as well");
 }
 
@@ -70,7 +46,7 @@ static void wait_comment(const char *line, bool ok, bool has, uint64_t count)
 	struct perfscript_wait w;
 
 	tap_ok(&t,
-		perfscript_wait(at_end(line), strlen(line), &w) == ok && (!ok || w.has_count == has) &&
+		perfscript_wait(edge_end(line), strlen(line), &w) == ok && (!ok || w.has_count == has) &&
 			(!ok || w.count == count),
 		"%s", line);
 }
@@ -81,7 +57,7 @@ static void wait_words(void)
 			   "initial=0 preempted=1 kernel=complete new=word";
 	struct perfscript_wait w;
 
-	tap_ok(&t, perfscript_wait(at_end(line), strlen(line), &w), "a comment with all words is one");
+	tap_ok(&t, perfscript_wait(edge_end(line), strlen(line), &w), "a comment with all words is one");
 	tap_ok(&t,
 		w.has_total && w.total_ns == 900 && w.has_max && w.max_ns == 800 && w.has_runnable &&
 			w.runnable_ns == 70,
@@ -90,10 +66,10 @@ static void wait_words(void)
 	tap_eq_str(&t, show(w.kind), "fsync", "its kind is read");
 	tap_ok(&t, w.open && !w.initial && w.preempted, "its flags are read");
 	line = "# wait: count=3 total_ns=900";
-	tap_ok(&t, perfscript_wait(at_end(line), strlen(line), &w) && !w.has_runnable && !w.kind.len,
+	tap_ok(&t, perfscript_wait(edge_end(line), strlen(line), &w) && !w.has_runnable && !w.kind.len,
 		"words that are missing are not known");
 	line = "# wait: runnable_ns=18446744073709551616";
-	tap_ok(&t, !perfscript_wait(at_end(line), strlen(line), &w), "a time beyond 64 bits is refused");
+	tap_ok(&t, !perfscript_wait(edge_end(line), strlen(line), &w), "a time beyond 64 bits is refused");
 }
 
 static void headers(void)
@@ -149,7 +125,7 @@ static void offsets(void)
 		{ "f+0x1+0x2", 5 }, { "abcdef", 6 }, { "", 0 }, { "0x12", 4 } };
 
 	for (size_t i = 0; i < ARRAY_LEN(c); i++) {
-		struct perfscript_str s = { .p = at_end(c[i].sym), .len = strlen(c[i].sym) };
+		struct perfscript_str s = { .p = edge_end(c[i].sym), .len = strlen(c[i].sym) };
 
 		tap_ok(&t, perfscript_plain_len(s) == c[i].len, "the length of '%s' without its offset",
 			c[i].sym);
@@ -167,7 +143,7 @@ static void source_lines(void)
 		{ "   a.c:1", false } };
 
 	for (size_t i = 0; i < ARRAY_LEN(c); i++)
-		tap_ok(&t, perfscript_srcline(at_end(c[i].line), strlen(c[i].line)) == c[i].is,
+		tap_ok(&t, perfscript_srcline(edge_end(c[i].line), strlen(c[i].line)) == c[i].is,
 			"'%s' is %s source line", c[i].line, c[i].is ? "a" : "not a");
 }
 
@@ -175,7 +151,6 @@ int main(void)
 {
 	static const char side_band[] = "ab 1 0.0: PERF_RECORD_COMM: x";
 
-	map_page();
 	headers();
 	wait_words();
 	frames();

@@ -49,7 +49,7 @@ static void check(char *text, struct counts *c)
 	uint32_t version = (uint32_t)strtoul(strtok_r(text, " ", &save), NULL, 10), at = 0;
 	uint32_t first = (uint32_t)strtoul(strtok_r(NULL, " ", &save), NULL, 10);
 	size_t n;
-	const uint8_t *table = at_edge(strtok_r(NULL, " ", &save), &n);
+	const uint8_t *table = edge_end_hex(strtok_r(NULL, " ", &save), &n);
 
 	c->objects++;
 	for (char *w; (w = strtok_r(NULL, " \n", &save)); at++) {
@@ -108,7 +108,7 @@ static void test_bytes(struct tap *t)
 			hex[i] = "0123456789abcdef"[seed >> 28];
 		}
 		hex[digits] = 0;
-		table = at_edge(digits ? hex : "-", &n);
+		table = edge_end_hex(digits ? hex : "-", &n);
 		for (size_t v = 0; v < ARRAY_LEN(versions); v++)
 			sum += python_line(versions[v], seed >> 8, table, n, seed & 1, seed >> 20);
 	}

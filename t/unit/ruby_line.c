@@ -61,7 +61,7 @@ static void check(char *text, struct counts *c)
 	char *save = NULL;
 	uint32_t version = (uint32_t)strtoul(strtok_r(text, " ", &save), NULL, 10);
 	size_t n;
-	const uint8_t *table = at_edge(strtok_r(NULL, " ", &save), &n);
+	const uint8_t *table = edge_end_hex(strtok_r(NULL, " ", &save), &n);
 
 	c->sequences++;
 	for (char *w; (w = strtok_r(NULL, " \n", &save));) {
@@ -125,13 +125,14 @@ static void test_bytes(struct tap *t)
 			hex[i] = "0123456789abcdef"[i < 16 && i % 8 > 1 ? 0 : seed >> 28];
 		}
 		hex[digits] = 0;
-		table = at_edge(hex, &n);
+		table = edge_end_hex(hex, &n);
 		for (uint32_t version = 0x02070400; version < 0x03040000; version += 0x9a00)
 			sum += ruby_line(version, 0, table, n, seed & 1, seed >> 24);
 	}
 	tap_ok(t, sum != 0, "arbitrary bytes are read to their end and no further");
-	tap_ok(t, !ruby_line(0x03010200, 7, at_edge("", &n), 0, true, 3), "without a table there is no line");
-	tap_ok(t, !ruby_line(0x03010200, 7, at_edge("", &n), 0, true, SCRIPT_POSITION_NONE),
+	tap_ok(t, !ruby_line(0x03010200, 7, edge_end_hex("", &n), 0, true, 3),
+		"without a table there is no line");
+	tap_ok(t, !ruby_line(0x03010200, 7, edge_end_hex("", &n), 0, true, SCRIPT_POSITION_NONE),
 		"without a position there is none either");
 }
 
