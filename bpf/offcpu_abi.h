@@ -220,7 +220,7 @@ struct offcpu_counters {
 	__u64 end_estimated; /* the tracepoint missed the switch back: the end is computed */
 	__u64 invisible; /* not recorded: thread not visible in the recorder's PID namespace; not in `seen` */
 	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */
-	__u64 cpu_samples; /* of threads that ran */
+	__u64 cpu_samples, cpu_samples_ns; /* of what threads executed, and what they stand for */
 	__u64 cpu_lost; /* lost: no task storage, or no room in the aggregation map */
 	__u64 cpu_missed; /* periods of a CPU in which its clock did not fire */
 	__u64 kernel_failed; /* kernel stacks with no frames */

@@ -42,6 +42,7 @@ static __always_inline void account_sample(struct scratch *s, __u64 now)
 		__sync_fetch_and_add(&inserted, 1);
 	}
 	s->count.cpu_samples++;
+	s->count.cpu_samples_ns += cpu_period_ns;
 }
 
 static __always_inline void take_sample(

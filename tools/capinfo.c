@@ -144,14 +144,14 @@ static void show_host(struct out *o, const struct cap_host *h)
 	put_words(o, "started", when);
 }
 
-static void show_outcomes(struct out *o, const struct cap_outcomes *ends)
+static void show_outcomes(struct out *o, const struct cap_outcomes *ends, const char *one, const char *many)
 {
 	struct buf b = { 0 };
 
 	if (!cap_outcomes_waits(ends))
 		return;
 	put_label(o, "user stacks");
-	cap_outcomes_put(&b, ends);
+	cap_outcomes_put(&b, ends, one, many);
 	out_put(o, b.p, b.len);
 	out_char(o, '\n');
 	buf_free(&b);
@@ -166,7 +166,7 @@ static void show_ends(struct out *o, const struct cap_stats *st)
 		if (st->groups[i].kind == CAPTURE_STACK_USER)
 			cap_outcomes_add(
 				&ends, st->groups[i].verdict, st->groups[i].reason, st->groups[i].waits);
-	show_outcomes(o, &ends);
+	show_outcomes(o, &ends, "wait", "waits");
 }
 
 /* What threads executed, if that was recorded. */
@@ -178,7 +178,7 @@ static void show_cpu(struct out *o, const struct cap_stats *st)
 	out_printf(o, "%" PRIu64 " samples, ", st->cpu_samples);
 	put_seconds(o, st->cpu_ns);
 	out_char(o, '\n');
-	show_outcomes(o, &st->cpu);
+	show_outcomes(o, &st->cpu, "sample", "samples");
 }
 
 /* For how many waits the user stack has functions of the programs of each interpreter. */

@@ -15,7 +15,8 @@ static const struct counter counters[] = {
 		"the kernel did not report the end, which is computed" },
 	{ "clock.back", COUNTER_PLAIN, "wait", "waits", "ended before it began, counted as 0 ns" },
 
-	{ "cpu.samples", COUNTER_NOTE, "sample", "samples", "of threads that ran" },
+	{ "cpu.samples", COUNTER_NOTE, "sample", "samples", "of what threads executed" },
+	{ "cpu.samples_ns", COUNTER_PLAIN, NULL, NULL, "that these stand for" },
 	{ "cpu.missed", COUNTER_NOTE, "period", "periods",
 		"of a CPU's clock without a sample: it fired late, as where a hypervisor shares the CPU" },
 
@@ -149,7 +150,7 @@ static const struct counter counters[] = {
 
 	{ "lost.map_full", COUNTER_LOST, "wait", "waits", "the aggregation map was full" },
 	{ "lost.map_full_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
-	{ "lost.cpu_samples", COUNTER_LOST, "sample", "samples", "of threads that ran: no memory" },
+	{ "lost.cpu_samples", COUNTER_LOST, "sample", "samples", "of what threads executed: no memory" },
 	{ "lost.no_storage", COUNTER_LOST, "wait", "waits", "no task storage" },
 	{ "lost.begin_unseen", COUNTER_LOST, "wait", "waits", "the kernel did not report the beginning" },
 	{ "lost.stacks", COUNTER_LOST, "sample without a stack", "samples without a stack",
@@ -323,6 +324,20 @@ static bool is_sampled(const struct counters *c)
 	return find(c, "procfs.samples") != NULL;
 }
 
+/* Nothing but samples of what threads executed was recorded. */
+static bool is_on_cpu(const struct counters *c)
+{
+	return counters_get(c, "cpu.samples") && !counters_get(c, "waits.seen");
+}
+
+static void put_recorded(struct buf *b, const struct counters *c)
+{
+	if (is_on_cpu(c))
+		buftext_count(b, counters_get(c, "cpu.samples"), "sample", "samples");
+	else
+		buftext_count(b, counters_get(c, "waits.recorded"), "wait", "waits");
+}
+
 void counters_put_progress(struct buf *b, const struct counters *c, uint64_t ns)
 {
 	uint64_t tenths = ns / 100000000;
@@ -332,7 +347,7 @@ void counters_put_progress(struct buf *b, const struct counters *c, uint64_t ns)
 		buftext_count(b, counters_get(c, "procfs.samples"), "sample", "samples");
 		buftext_str(b, "  about ");
 	}
-	buftext_count(b, counters_get(c, "waits.recorded"), "wait", "waits");
+	put_recorded(b, c);
 	buftext_str(b, "  ");
 	buftext_count(b, counters_get(c, "stacks.distinct"), "stack", "stacks");
 	buftext_str(b, "  ");
@@ -349,9 +364,9 @@ void counters_put_head(struct buf *b, const struct counters *c, const char *name
 	buftext_str(b, ": ");
 	buftext_seconds(b, ns);
 	buftext_str(b, is_sampled(c) ? ", about " : ", ");
-	buftext_count(b, counters_get(c, "waits.recorded"), "wait", "waits");
+	put_recorded(b, c);
 	buftext_str(b, " of ");
-	buftext_seconds(b, counters_get(c, "waits.recorded_ns"));
+	buftext_seconds(b, counters_get(c, is_on_cpu(c) ? "cpu.samples_ns" : "waits.recorded_ns"));
 	buftext_str(b, " in all, ");
 	buftext_count(b, counters_get(c, "stacks.distinct"), "stack", "stacks");
 	buftext_str(b, ", ");
@@ -397,6 +412,16 @@ static void put_class(struct buf *b, const struct counters *c, unsigned int clas
 	}
 }
 
+/* How the user stacks ended, of waits or of samples. */
+static void put_outcomes(struct buf *b, const struct cap_outcomes *ends, const char *one, const char *many)
+{
+	if (!cap_outcomes_waits(ends))
+		return;
+	buftext_str(b, "  user stacks: ");
+	cap_outcomes_put(b, ends, one, many);
+	buftext_str(b, "\n");
+}
+
 /* How the user stacks of the waits ended, and how many were walked later, from copies of the stack. */
 static void put_user(struct buf *b, const struct counters *c)
 {
@@ -404,9 +429,7 @@ static void put_user(struct buf *b, const struct counters *c)
 
 	if (!cap_outcomes_waits(&c->user))
 		return;
-	buftext_str(b, "  user stacks: ");
-	cap_outcomes_put(b, &c->user);
-	buftext_str(b, "\n");
+	put_outcomes(b, &c->user, "wait", "waits");
 	if (c->user.verdicts[VERDICT_UNVERIFIED]) {
 		buftext_str(b,
 			"  unverified: unwound partly by frame pointer, as code of JIT compilers is; frames "
@@ -427,6 +450,7 @@ void counters_put(struct buf *b, const struct counters *c, bool verbose)
 {
 	put_class(b, c, 1U << COUNTER_NOT_RECORDED, false);
 	put_user(b, c);
+	put_outcomes(b, &c->cpu, "sample", "samples");
 	if (c->runtimes && *c->runtimes) {
 		put_text(b, "  runtimes: ", c->runtimes);
 		buftext_str(b, "\n");

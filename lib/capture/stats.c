@@ -193,13 +193,13 @@ static void put_count(struct buf *b, uint64_t n, const char *what)
 		buftext_printf(b, "; %" PRIu64 " %s", n, what);
 }
 
-void cap_outcomes_put(struct buf *b, const struct cap_outcomes *ends)
+void cap_outcomes_put(struct buf *b, const struct cap_outcomes *ends, const char *one, const char *many)
 {
 	uint64_t waits = cap_outcomes_waits(ends);
 	unsigned int whole = share(ends->verdicts[VERDICT_COMPLETE], waits);
 
 	buftext_printf(b, "%u.%02u %% of ", whole / 100, whole % 100);
-	buftext_count(b, waits, "wait", "waits");
+	buftext_count(b, waits, one, many);
 	buftext_str(b, " complete");
 	put_count(b, ends->verdicts[VERDICT_UNVERIFIED], capture_verdict_name(VERDICT_UNVERIFIED));
 	put_count(b, ends->verdicts[VERDICT_TRUNCATED], capture_verdict_name(VERDICT_TRUNCATED));

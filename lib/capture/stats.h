@@ -27,7 +27,7 @@ struct cap_stats_group {
 };
 
 /*
- * cap_outcomes - how the user stacks of the waits ended.
+ * cap_outcomes - how the user stacks of the waits ended, or those of samples.
  *
  * Waits that cannot have a user stack are ignored: those of kernel threads, and
  * all of them if user stacks were not requested.
@@ -62,7 +62,7 @@ uint64_t cap_outcomes_waits(const struct cap_outcomes *ends);
  * "98.11 % of 4231 waits complete; 70 no-row; 10 unverified", without a
  * newline. The share is rounded down: it is 100 % only if all are complete.
  */
-void cap_outcomes_put(struct buf *b, const struct cap_outcomes *ends);
+void cap_outcomes_put(struct buf *b, const struct cap_outcomes *ends, const char *one, const char *many);
 
 /*
  * cap_stop_places - where the walks of user stacks stopped: the number of waits

@@ -28,6 +28,7 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "lost.begin_unseen", st->bpf.begin_unseen },
 		{ "waits.end_estimated", st->bpf.end_estimated },
 		{ "cpu.samples", st->bpf.cpu_samples },
+		{ "cpu.samples_ns", st->bpf.cpu_samples_ns },
 		{ "cpu.missed", st->bpf.cpu_missed },
 		{ "lost.cpu_samples", st->bpf.cpu_lost },
 		{ "lost.memory", st->rows_lost },
@@ -151,6 +152,7 @@ void counters_add_names(struct counters *c, const struct name_requests_stats *st
 void record_stats_counters(const struct recorder_stats *st, struct counters *ret)
 {
 	*ret = (struct counters){ .user = st->user,
+		.cpu = st->cpu,
 		.degraded = st->degraded,
 		.privileges = st->privileges,
 		.runtime_flags = st->runtime_flags };

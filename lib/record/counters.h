@@ -32,7 +32,7 @@ struct recorder_stats {
 	struct jit_store_stats jit;
 	bool by_name; /* names of user frames are stored */
 	struct name_requests_stats names;
-	struct cap_outcomes user; /* how the user stacks of the waits ended */
+	struct cap_outcomes user, cpu; /* how the user stacks of the waits ended, and those of samples */
 	struct worker_stats broker;
 	uint64_t children; /* of the targets, at the beginning, not recorded */
 	const char *privileges; /* what was dropped, kept and sandboxed */

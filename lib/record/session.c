@@ -705,7 +705,7 @@ struct recorder {
 	struct name_requests *names; /* NULL = none are stored */
 	struct jit_store *jit; /* the same for JIT code; NULL = none */
 	struct name_store *namer; /* stores the names */
-	struct cap_outcomes user;
+	struct cap_outcomes user, cpu;
 	char privileges[512];
 	bool broker_missed; /* its end was reported */
 	struct offcpu_sink sink;
@@ -1032,8 +1032,8 @@ static bool write_row(struct recorder *r, struct row *row)
 	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
 	s.kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
 	s.ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, &end);
-	if (!(s.flags & CAPTURE_SAMPLE_ON_CPU))
-		cap_outcomes_add(&r->user, end.verdict, end.reason, v->count);
+	cap_outcomes_add(
+		s.flags & CAPTURE_SAMPLE_ON_CPU ? &r->cpu : &r->user, end.verdict, end.reason, v->count);
 	if (s.proc == CAPTURE_NONE || s.kstack == CAPTURE_NONE || s.ustack == CAPTURE_NONE)
 		r->rows_lost += v->count;
 	else
@@ -1269,4 +1269,5 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	if (r->namer)
 		name_store_stats(r->namer, &ret->names);
 	ret->user = r->user;
+	ret->cpu = r->cpu;
 }

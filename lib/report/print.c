@@ -486,6 +486,16 @@ static void put_parts(struct buf *b, const struct waits *w, const struct ranking
 	buftext_str(b, "\n");
 }
 
+/* Else records are samples, of a clock or a counter. */
+static bool is_of_waits(const struct waits *w)
+{
+	static const char event[] = "offcpu-time";
+	size_t len;
+	const char *p = waits_string(w, w->event, &len);
+
+	return !len || (len == sizeof(event) - 1 && memcmp(p, event, len) == 0);
+}
+
 static void put_summary(struct buf *b, const struct report_print *p, const struct ranking *r)
 {
 	const struct waits *w = p->waits;
@@ -501,7 +511,7 @@ static void put_summary(struct buf *b, const struct report_print *p, const struc
 		buftext_str(b, " with ");
 		put_counted(b, r->n_threads, "thread", "threads");
 	}
-	buftext_str(b, w->folded ? "\nsum        " : "\nwaits      ");
+	buftext_str(b, w->folded ? "\nsum        " : is_of_waits(w) ? "\nwaits      " : "\nsamples    ");
 	if (!w->folded) {
 		buftext_str(b, put_digits(text, r->all.count));
 		buftext_str(b, ", ");

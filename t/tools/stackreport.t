@@ -208,7 +208,7 @@ damaged "a header that is cut by the end of the file" 'ab 1/2 1.5: 7' "" "cut sh
 tsv "a folded line of a process alone" 'p 5\n' "5||||||"
 tsv "text of perf script" 'ab 1/2 [000] 1.5: 10 cycles: \n\t12 f+0x1 (/x)\n\t34 main (/x)\n\n' "10|1||1|||main;f"
 like "$(head -n 1 "$out")" 'rank.total.count.mean' "periods of another event are not called ns"
-like "$("$report" "$TMP/in")" 'waits      1, 10 of event cycles in all' "the summary names the event"
+like "$("$report" "$TMP/in")" 'samples    1, 10 of event cycles in all' "the summary names the event"
 tsv "--unit=ns tells the unit of an event" 'ab 1/2 [000] 1.5: 10 x: \n\t12 f+0x1 (/x)\n\n' "10|1||1|||f" --unit ns
 like "$(head -n 1 "$out")" 'total_ns' "with --unit=ns they are times"
 tsv "--unit does not change the text of symbolize" "$B" "900|1|900|1|lock||main;f" --unit ms

@@ -8,7 +8,7 @@ static void says(struct tap *t, const struct cap_outcomes *ends, const char *wan
 {
 	struct buf b = { 0 };
 
-	cap_outcomes_put(&b, ends);
+	cap_outcomes_put(&b, ends, "wait", "waits");
 	buf_put(&b, "", 1);
 	tap_eq_str(t, (const char *)b.p, want, name);
 	buf_free(&b);
