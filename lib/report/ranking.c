@@ -146,7 +146,7 @@ static void hint_kinds(const struct waits *w, struct err *e)
 		err_hint(e, "its records have no kind: only the text of symbolize has them");
 }
 
-/* The lots of all rows: LOT_RANKED, or LOT_LEFT_OUT for other kinds than those that were asked for. */
+/* The lots of all rows: LOT_RANKED, or LOT_LEFT_OUT for other kinds than those requested. */
 static int select_kinds(
 	const struct waits *w, const struct ranking_opts *o, unsigned char *lots, struct err *e)
 {
@@ -166,7 +166,21 @@ static int select_kinds(
 	return -ENOENT;
 }
 
-/* Set aside what nobody asked for, and count that. */
+/*
+ * May threads wait in P merely for their next work, or for other threads? Kinds where something is in
+ * their way are ranked however long that takes: a deadlock, a full disk, a stopped process.
+ */
+static bool may_be_set_aside(const struct waits *w, const struct ranking_group *p)
+{
+	static const char in_the_way[] =
+		"lock,disk-read,disk-write,fsync,swap,page-fault,throttled,stopped,net-send";
+	size_t len;
+	const char *kind = waits_string(w, p->kind, &len);
+
+	return !is_listed(in_the_way, kind, len);
+}
+
+/* Set aside what was not requested, and count that. */
 static int set_aside(struct ranking *r, const struct waits *w, const struct ranking_opts *o,
 	unsigned char *lots, uint32_t *places)
 {
@@ -194,7 +208,7 @@ static int set_aside(struct ranking *r, const struct waits *w, const struct rank
 			p->key = LOT_IDLE;
 			rest = &r->set_aside_idle;
 		} else if (!o->all && p->threads && p->stats.count == p->threads &&
-			   p->stats.whole == p->threads) {
+			   p->stats.whole == p->threads && may_be_set_aside(w, p)) {
 			p->key = LOT_ONCE;
 			rest = &r->set_aside_once;
 		}

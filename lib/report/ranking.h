@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ranking - waits grouped by what was asked for, the greatest first.
+ * ranking - waits grouped as requested, the greatest first.
  *
  * A place is the waits of one path (user functions and system call) and one kind, of all threads. Two
- * sorts of places are set aside unless asked for: those of kind "idle", whose threads wait for work, and
+ * sorts of places are set aside unless requested: those of kind "idle", whose threads wait for work, and
  * those where each thread waited once, from the beginning of the recording to its end, such as main's
- * for the other threads.
+ * for the other threads. The latter not if something is in their way, such as a lock.
  */
 #ifndef STACKTOOLS_REPORT_RANKING_H
 #define STACKTOOLS_REPORT_RANKING_H

@@ -191,6 +191,13 @@ once() { # TOTAL OPEN
 tsv "a wait of 99 % of the recording is set aside" "$(once 9900000000 1)" ""
 tsv "a shorter one is ranked" "$(once 9899999999 1)" "9899999999|1||1|||f"
 tsv "a wait that ended is ranked" "$(once 9999999999 0)" "9999999999|1||1|||f"
+for kind in lock disk-read disk-write fsync swap throttled page-fault stopped net-send; do
+	tsv "a wait of kind $kind is ranked however long it is: it may be what is wrong" \
+		"$(once 10000000000 1 | sed "s/initial=1/& kind=$kind/")" "10000000000|1||1|$kind||f"
+done
+for kind in child condition futex poll unknown; do
+	tsv "one of kind $kind is set aside" "$(once 10000000000 1 | sed "s/initial=1/& kind=$kind/")" ""
+done
 tsv "runnable time beyond the total is not believed" "$(printf '%s' "$B" | sed 's/kind=lock/runnable_ns=901/')" "900|1|900|1|||main;f"
 
 ## other input
