@@ -2,7 +2,7 @@
 /* flame - a flame graph of folded stacks: one HTML page, or an SVG */
 #include "base/cli.h"
 #include "base/out.h"
-#include "capture/writer.h"
+#include "base/result.h"
 #include "flame/page.h"
 #include "flame/svg.h"
 

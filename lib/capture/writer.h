@@ -19,38 +19,6 @@
 #include "base/err.h"
 #include "capture/types.h"
 
-/*
- * result_file - an output file that others cannot read or redirect, and that
- * does not replace another file by accident.
- *
- * A capture holds kernel addresses, and root often writes it into a directory
- * that others can write to. So the file is a new one with mode 0600: a process
- * that has the old one open does not see the new one. Only if the old name cannot
- * be removed is a file of our own truncated instead. The file is never reached
- * through a symbolic link. A file that is not known to be an older result is
- * replaced only on request.
- */
-
-/* A new file that takes the name of an older one when it is complete. */
-struct result_file {
-	int fd; /* to write to */
-	char *temp; /* its name until then; NULL = none: a FIFO or a device is written to directly */
-	bool fresh; /* the name was free */
-};
-
-/*
- * Like result_file_create(), but a regular file PATH stays until
- * result_file_commit(). 0 or -errno. Release RET with result_file_close(), which
- * deletes a file that was not committed.
- */
-int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len,
-	struct result_file *ret, struct err *e);
-int result_file_commit(struct result_file *f, const char *path, struct err *e);
-void result_file_close(struct result_file *f);
-
-/* A duplicate of standard output, or -errno: -EINVAL for a terminal. */
-int result_file_stdout(struct err *e);
-
 struct cap_writer;
 
 #define CAPTURE_WRITER_RECORD_MAX (32 << 20) /* bytes; a longer record is refused */

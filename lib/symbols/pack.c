@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/pack.h"
 #include "base/out.h"
+#include "base/result.h"
 #include "capture/format.h"
 #include "capture/reader.h"
 #include "capture/stats.h"

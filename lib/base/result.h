@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * result - an output file that others cannot read or redirect, and that
+ * does not replace another file by accident.
+ *
+ * A capture holds kernel addresses, and root often writes it into a directory
+ * that others can write to. So the file is a new one with mode 0600: a process
+ * that has the old one open does not see the new one. Only if the old name cannot
+ * be removed is a file of our own truncated instead. The file is never reached
+ * through a symbolic link. A file that is not known to be an older result is
+ * replaced only on request.
+ */
+#ifndef STACKTOOLS_BASE_RESULT_H
+#define STACKTOOLS_BASE_RESULT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+/* A new file that takes the name of an older one when it is complete. */
+struct result_file {
+	int fd; /* to write to */
+	char *temp; /* its name until then; NULL = none: a FIFO or a device is written to directly */
+	bool fresh; /* the name was free */
+};
+
+/*
+ * Open PATH for writing, empty. Returns the descriptor, or -errno with the
+ * message. An existing regular file is replaced if it is empty or begins with the
+ * MAGIC_LEN bytes of MAGIC, or with FORCE. A FIFO or a character device is
+ * written to only with FORCE. Otherwise -EEXIST. A terminal gives -EINVAL, a
+ * symbolic link -ELOOP. Directories, sockets and block devices are always
+ * refused.
+ */
+int result_file_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e);
+
+/*
+ * Like result_file_create(), but a regular file PATH stays until
+ * result_file_commit(). 0 or -errno. Release RET with result_file_close(), which
+ * deletes a file that was not committed.
+ */
+int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len,
+	struct result_file *ret, struct err *e);
+int result_file_commit(struct result_file *f, const char *path, struct err *e);
+void result_file_close(struct result_file *f);
+
+/* A duplicate of standard output, or -errno: -EINVAL for a terminal. */
+int result_file_stdout(struct err *e);
+
+#endif
