@@ -14,12 +14,14 @@ struct opts {
 	bool svg;
 	const char *min; /* parsed by check() */
 	const char *output;
+	bool force;
 	struct cli_list files; /* const char * */
 };
 
 static const struct cli_option options[] = {
 	{ 'o', "output", "FILE", "write to FILE; - is standard output (default)",
 		CLI_FILE(struct opts, output) },
+	{ 0, "force", NULL, "replace a FILE that is not such a graph", CLI_FLAG(struct opts, force) },
 	{ 0, "title", "TEXT", "the title (default: Flame graph)", CLI_TEXT(struct opts, flame.title) },
 	{ 0, "unit", "TEXT", "the unit of the values: ns, us, ms, waits, samples ...",
 		CLI_TEXT(struct opts, flame.unit) },
@@ -93,15 +95,9 @@ static int print(const struct opts *o, const struct flametree *t, int fd, struct
 /* A file gets its name when it is complete, and replaces an older graph alone. */
 static int print_to_file(const struct opts *o, const struct flametree *t, struct err *e)
 {
-	const char *magic = o->svg ? svg_magic : page_magic;
 	struct result_file f;
-	int code = result_file_begin(o->output, false, magic, strlen(magic), &f, e);
+	int code = result_file_begin(o->output, o->force, o->svg ? &svg_type : &page_type, &f, e);
 
-	if (code == -EEXIST && strstr(e->msg, "not a capture"))
-		err_set(e, code, "'%s' exists and is not %s of flame", o->output,
-			o->svg ? "an SVG" : "a page");
-	if (code == -EEXIST)
-		err_hint(e, "choose another name, or redirect standard output to it");
 	if (code)
 		return code;
 	code = print(o, t, f.fd, e);
@@ -126,7 +122,7 @@ static int report(const struct flametree *t)
 		cli_error(&cli, &e);
 	} else if (!t->stacks) {
 		err_set(&e, -ENODATA, "the input has no stack");
-		err_hint(&e, "see what is said by the programs that feed it");
+		err_hint(&e, "the programs whose output it is may have printed why");
 		cli_error(&cli, &e);
 	} else if (!t->nodes[0].sum) {
 		cli_warn(&cli, "all values are 0: there is nothing to draw");

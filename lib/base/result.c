@@ -6,38 +6,39 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int refuse_terminal(const char *what, struct err *e)
+static int refuse_terminal(const char *what, const struct result_type *type, struct err *e)
 {
-	err_set(e, -EINVAL, "%s is a terminal: a capture is binary", what);
+	err_set(e, -EINVAL, "%s is a terminal: %s is not written to one", what, type->name);
 	err_hint(e, "give -o FILE, or send standard output to a file or a pipe");
 	return -EINVAL;
 }
 
-int result_file_stdout(struct err *e)
+int result_file_stdout(const struct result_type *type, struct err *e)
 {
 	int fd;
 
 	if (isatty(STDOUT_FILENO))
-		return refuse_terminal("standard output", e);
+		return refuse_terminal("standard output", type, e);
 	fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	return fd >= 0 ? fd : err_sys(e, -errno, "cannot write to standard output");
 }
 
-static int refuse_existing(const char *path, const char *what, struct err *e)
+static int refuse_existing(const char *path, const char *is, const char *what, struct err *e)
 {
-	err_set(e, -EEXIST, "'%s' exists and is %s", path, what);
+	err_set(e, -EEXIST, "'%s' exists and is %s%s", path, is, what);
 	err_hint(e, "choose another name, or --force to write to it all the same");
 	return -EEXIST;
 }
 
-/* Is the regular file PATH empty, or does it begin with MAGIC? */
-static bool is_ours(const char *path, const void *magic, size_t magic_len)
+/* Is the regular file PATH empty, or of TYPE? */
+static bool is_ours(const char *path, const struct result_type *type)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char begin[64];
-	ssize_t n = fd >= 0 ? pread(fd, begin, MIN(magic_len, sizeof(begin)), 0) : -1;
+	ssize_t n = fd >= 0 ? pread(fd, begin, MIN(type->magic_len, sizeof(begin)), 0) : -1;
 
-	return n == 0 || (n > 0 && (size_t)n == magic_len && memcmp(begin, magic, magic_len) == 0);
+	return n == 0 ||
+	       (n > 0 && (size_t)n == type->magic_len && memcmp(begin, type->magic, (size_t)n) == 0);
 }
 
 /*
@@ -62,14 +63,14 @@ static int make_way(const char *path, const struct stat *st, struct err *e)
 }
 
 /* Opening a FIFO waits for its reader, as in every program. */
-static int open_special(const char *path, struct err *e)
+static int open_special(const char *path, const struct result_type *type, struct err *e)
 {
 	_cleanup_close_ int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0)
 		return err_sys(e, -errno, "cannot write to '%s'", path);
 	if (isatty(fd))
-		return refuse_terminal("the file", e);
+		return refuse_terminal("the file", type, e);
 	return TAKE_FD(fd);
 }
 
@@ -82,32 +83,32 @@ static bool is_terminal(const char *path)
 }
 
 /* Deal with PATH, which exists. Returns a descriptor, -ENOENT once it is gone, or an error. */
-static int replace(const char *path, const struct stat *st, bool force, const void *magic, size_t magic_len,
-	struct err *e)
+static int replace(
+	const char *path, const struct stat *st, bool force, const struct result_type *type, struct err *e)
 {
 	switch (st->st_mode & S_IFMT) {
 	case S_IFREG:
-		if (!force && !is_ours(path, magic, magic_len))
-			return refuse_existing(path, "not a capture", e);
+		if (!force && !is_ours(path, type))
+			return refuse_existing(path, "not ", type->name, e);
 		return make_way(path, st, e);
 	case S_IFLNK:
 		err_set(e, -ELOOP, "'%s' is a symbolic link, which is not followed", path);
 		err_hint(e, "name the file itself, or '-o -' for standard output");
 		return -ELOOP;
 	case S_IFIFO:
-		return force ? open_special(path, e) : refuse_existing(path, "a FIFO", e);
+		return force ? open_special(path, type, e) : refuse_existing(path, "", "a FIFO", e);
 	case S_IFCHR:
 		if (is_terminal(path))
-			return refuse_terminal("the file", e);
-		return force ? open_special(path, e) : refuse_existing(path, "a device", e);
+			return refuse_terminal("the file", type, e);
+		return force ? open_special(path, type, e) : refuse_existing(path, "", "a device", e);
 	case S_IFDIR:
 		return err_sys(e, -EISDIR, "cannot write to '%s'", path);
 	default:
-		return err_set(e, -EINVAL, "'%s' is not a file that a capture can be written to", path);
+		return err_set(e, -EINVAL, "'%s' is not a file that %s can be written to", path, type->name);
 	}
 }
 
-int result_file_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e)
+int result_file_create(const char *path, bool force, const struct result_type *type, struct err *e)
 {
 	/* an existing file is removed; do not loop forever if someone keeps putting it back */
 	for (int attempt = 0; attempt < 16; attempt++) {
@@ -124,25 +125,25 @@ int result_file_create(const char *path, bool force, const void *magic, size_t m
 			return err_sys(e, -errno, "cannot create '%s'", path);
 		if (lstat(path, &st) != 0)
 			continue;
-		code = replace(path, &st, force, magic, magic_len, e);
+		code = replace(path, &st, force, type, e);
 		if (code != -ENOENT)
 			return code;
 	}
 	return err_set(e, -EEXIST, "'%s' is put there again each time it is replaced", path);
 }
 
-int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len,
-	struct result_file *ret, struct err *e)
+int result_file_begin(
+	const char *path, bool force, const struct result_type *type, struct result_file *ret, struct err *e)
 {
 	struct stat st;
 
 	*ret = (struct result_file){ .fd = -1, .fresh = lstat(path, &st) != 0 };
 	if (!ret->fresh && !S_ISREG(st.st_mode)) {
-		ret->fd = replace(path, &st, force, magic, magic_len, e);
+		ret->fd = replace(path, &st, force, type, e);
 		return MIN(ret->fd, 0);
 	}
-	if (!ret->fresh && !force && !is_ours(path, magic, magic_len))
-		return refuse_existing(path, "not a capture", e);
+	if (!ret->fresh && !force && !is_ours(path, type))
+		return refuse_existing(path, "not ", type->name, e);
 	if (asprintf(&ret->temp, "%s.XXXXXX", path) < 0) {
 		ret->temp = NULL;
 		return err_nomem(e, "a file name");

@@ -17,6 +17,13 @@
 
 #include <stdbool.h>
 
+/* What a tool writes: a file that begins so may be replaced by a newer one. */
+struct result_type {
+	const char *name; /* "a capture" */
+	const void *magic;
+	size_t magic_len; /* at most 64 */
+};
+
 /* A new file that takes the name of an older one when it is complete. */
 struct result_file {
 	int fd; /* to write to */
@@ -26,25 +33,24 @@ struct result_file {
 
 /*
  * Open PATH for writing, empty. Returns the descriptor, or -errno with the
- * message. An existing regular file is replaced if it is empty or begins with the
- * MAGIC_LEN bytes of MAGIC, or with FORCE. A FIFO or a character device is
- * written to only with FORCE. Otherwise -EEXIST. A terminal gives -EINVAL, a
- * symbolic link -ELOOP. Directories, sockets and block devices are always
- * refused.
+ * message. An existing regular file is replaced if it is empty or of TYPE, or with
+ * FORCE. A FIFO or a character device is written to only with FORCE. Otherwise
+ * -EEXIST. A terminal gives -EINVAL, a symbolic link -ELOOP. Directories, sockets
+ * and block devices are always refused.
  */
-int result_file_create(const char *path, bool force, const void *magic, size_t magic_len, struct err *e);
+int result_file_create(const char *path, bool force, const struct result_type *type, struct err *e);
 
 /*
  * Like result_file_create(), but a regular file PATH stays until
  * result_file_commit(). 0 or -errno. Release RET with result_file_close(), which
  * deletes a file that was not committed.
  */
-int result_file_begin(const char *path, bool force, const void *magic, size_t magic_len,
-	struct result_file *ret, struct err *e);
+int result_file_begin(
+	const char *path, bool force, const struct result_type *type, struct result_file *ret, struct err *e);
 int result_file_commit(struct result_file *f, const char *path, struct err *e);
 void result_file_close(struct result_file *f);
 
-/* A duplicate of standard output, or -errno: -EINVAL for a terminal. */
-int result_file_stdout(struct err *e);
+/* A duplicate of standard output, or -errno: -EINVAL for a terminal, which TYPE is not for. */
+int result_file_stdout(const struct result_type *type, struct err *e);
 
 #endif

@@ -468,11 +468,12 @@ static int write_header(struct cap_writer *w, struct err *e)
 	return code ? fail(w, code), put_error(w, e) : 0;
 }
 
+const struct result_type cap_writer_type = { "a capture", CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN };
+
 int cap_writer_create(const char *path, bool force, struct err *e)
 {
-	return strcmp(path, "-") == 0
-		       ? result_file_stdout(e)
-		       : result_file_create(path, force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, e);
+	return strcmp(path, "-") == 0 ? result_file_stdout(&cap_writer_type, e)
+				      : result_file_create(path, force, &cap_writer_type, e);
 }
 
 int cap_writer_open(const char *path, bool force, struct cap_writer **ret, struct err *e)

@@ -17,9 +17,12 @@
 #define STACKTOOLS_CAPTURE_WRITER_H
 
 #include "base/err.h"
+#include "base/result.h"
 #include "capture/types.h"
 
 struct cap_writer;
+
+extern const struct result_type cap_writer_type; /* of a capture */
 
 #define CAPTURE_WRITER_RECORD_MAX (32 << 20) /* bytes; a longer record is refused */
 

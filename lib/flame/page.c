@@ -23,7 +23,8 @@ static const char js_sha256[] = ""
 #include <page.js.sha256.h>
 	;
 
-const char page_magic[] = "<!DOCTYPE html>\n<!-- stacktools flame -->\n";
+static const char begin[] = "<!DOCTYPE html>\n<!-- stacktools flame -->\n";
+const struct result_type page_type = { "a page of flame", begin, sizeof(begin) - 1 };
 
 /* Base64 of bytes that come one after the other. */
 struct base64 {
@@ -191,7 +192,7 @@ int page_put(struct out *o, const struct flametree *t, const struct flame_opts *
 
 	if (rank_names(t, &r) != 0)
 		return err_nomem(e, "the names");
-	out_str(o, page_magic);
+	out_str(o, begin);
 	for (const char *p = html, *at; *p; p = at) {
 		at = strchrnul(p, '@');
 		out_put(o, p, (size_t)(at - p));

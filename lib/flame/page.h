@@ -21,6 +21,7 @@
 #define STACKTOOLS_FLAME_PAGE_H
 
 #include "base/out.h"
+#include "base/result.h"
 #include "flame/tree.h"
 
 struct flame_opts {
@@ -31,8 +32,7 @@ struct flame_opts {
 	double min; /* omit narrower frames: part of the whole */
 };
 
-/* Which a page begins with. */
-extern const char page_magic[];
+extern const struct result_type page_type;
 
 /* 0 or -ENOMEM; the out keeps errors of writing. */
 int page_put(struct out *o, const struct flametree *t, const struct flame_opts *opts, struct err *e);

@@ -12,7 +12,8 @@ static const char js[] = ""
 #include <svg.js.h>
 	;
 
-const char svg_magic[] = "<?xml version=\"1.0\"?>\n<!-- stacktools flame -->\n";
+static const char begin[] = "<?xml version=\"1.0\"?>\n<!-- stacktools flame -->\n";
+const struct result_type svg_type = { "an SVG of flame", begin, sizeof(begin) - 1 };
 
 #define ROW 17 /* pixels, with a gap of one */
 #define MARGIN 10
@@ -176,7 +177,7 @@ static void put_head(struct out *o, const struct flame_opts *opts, double height
 {
 	double width = (double)opts->width;
 
-	out_str(o, svg_magic);
+	out_str(o, begin);
 	out_printf(o,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%.0f\" height=\"%.0f\" "
 		"viewBox=\"0 0 %.0f %.0f\">\n<title>",

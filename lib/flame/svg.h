@@ -14,8 +14,7 @@
 #define SVG_WIDTH_MIN 200
 #define SVG_WIDTH_MAX 100000
 
-/* Which an SVG begins with. */
-extern const char svg_magic[];
+extern const struct result_type svg_type;
 
 /* 0 or -ENOMEM; the out keeps errors of writing. */
 int svg_put(struct out *o, const struct flametree *t, const struct flame_opts *opts, struct err *e);

@@ -146,9 +146,8 @@ static int put_all(
 static int open_out(const struct cap_pack_opts *o, struct result_file *f, struct err *e)
 {
 	if (strcmp(o->out, "-") != 0)
-		return result_file_begin(
-			o->out, o->force, CAPTURE_BLOCK_MAGIC, CAPTURE_BLOCK_MAGIC_LEN, f, e);
-	f->fd = result_file_stdout(e);
+		return result_file_begin(o->out, o->force, &cap_writer_type, f, e);
+	f->fd = result_file_stdout(&cap_writer_type, e);
 	return MIN(f->fd, 0);
 }
 

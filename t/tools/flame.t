@@ -267,8 +267,13 @@ status 2 "-o does not replace a page by an SVG" "$flame" --svg -o "$TMP/o/x.html
 cp "$TMP/in" "$TMP/o/notes"
 status 2 "-o does not replace another file" "$flame" -o "$TMP/o/notes" "$TMP/in"
 like "$(cat "$err")" "'.*/notes' exists and is not a page of flame
-.*hint: choose another name" "and says so"
+.*hint: choose another name, or --force" "and says so"
 same "$TMP/o/notes" "$TMP/in" "which is unchanged"
+status 0 "-o --force does" "$flame" --force -o "$TMP/o/notes" "$TMP/in"
+same "$TMP/o/notes" "$TMP/page.html" "with the page"
+status 2 "-o does not write to a device" "$flame" -o /dev/null "$TMP/in"
+like "$(cat "$err")" "'/dev/null' exists and is a device
+.*hint: choose another name, or --force" "and says so"
 ln -s x.html "$TMP/o/link"
 status 2 "-o does not follow a symbolic link" "$flame" -o "$TMP/o/link" "$TMP/in"
 status 1 "-o with empty input" "$flame" -o "$TMP/o/empty" /dev/null
