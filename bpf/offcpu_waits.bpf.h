@@ -89,8 +89,12 @@ static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before)
 		return OFFCPU_UNKNOWN_NS;
 	ns = task->sched_info.run_delay - before;
 	queued = task->sched_info.last_queued;
+	if (!queued)
+		return ns;
 	clock = task->se.cfs_rq->rq->clock;
-	return queued && clock > queued ? ns + clock - queued : ns;
+	if (!clock) /* a pointer on the way could not be read */
+		return OFFCPU_UNKNOWN_NS;
+	return clock > queued ? ns + clock - queued : ns;
 }
 
 #else
