@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/session.h"
 #include "base/clock.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "capture/writer.h"
 #include "record/bpf.h"
@@ -162,17 +163,9 @@ static int watch(struct session_parts *p, int fd, struct err *e)
 
 static bool is_family(const struct session_parts *p, uint32_t pid)
 {
-	size_t low = 0, high = p->n_family;
+	const size_t i = PARTITION_POINT(0, p->n_family, mid, p->family[mid] < pid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->family[middle] < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < p->n_family && p->family[low] == pid;
+	return i < p->n_family && p->family[i] == pid;
 }
 
 static int ask_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)

@@ -204,7 +204,7 @@ static int compare_ids(const void *a, const void *b)
 {
 	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	return (x > y) - (x < y);
+	return CMP(x, y);
 }
 
 static int list_relatives(struct relatives *r, const struct targets_roots *roots)
@@ -245,7 +245,7 @@ int targets_descendants(const struct targets_roots *roots, uint32_t **ret, size_
 	return rc ? err_sys(e, rc, "cannot list the processes in '/proc'") : 0;
 }
 
-/* IDs that a walk down the tree has found, and has still to look at. */
+/* The processes that a walk down the tree has found. */
 struct walk {
 	const struct targets_roots *roots;
 	uint32_t *ids;
