@@ -442,7 +442,7 @@ static int is_chosen_kind(struct folding *f, const struct perfscript_wait *w, st
 }
 
 /*
- * Divide the period of R into the parts that the options ask for. 1, or 0 if a weight is asked for
+ * Divide the period of R into the parts that the options request. 1, or 0 if a weight is requested
  * that the wait does not have. *BAD: what is wrong with the record, or NULL.
  */
 static int divide(struct folding *f, const struct record *r, const struct perfscript_wait *w,

@@ -73,7 +73,7 @@ int bodycache_keep(
 	struct bodycache *c, const struct bodycache_key *k, const struct bodycache_value *v, struct err *e);
 
 /*
- * Who needs more of a record than its stack: the comments, and what tells records of one stack apart.
+ * Who needs more of a record than its stack: the comments, and what distinguishes records of one stack.
  * W is zeroed for a record without a "# wait:" comment.
  */
 struct folding_client {

@@ -168,7 +168,7 @@ static void on_comment(void *ctx, const char *p, size_t len)
 /* --- records --- */
 
 /*
- * What tells the records of one stack apart, instead of a name in the table. No part has a newline,
+ * What distinguishes the records of one stack, instead of a name in the table. No part has a newline,
  * because none is in a line of text.
  */
 struct label {

@@ -52,7 +52,7 @@ within "$(waits "$TMP/s.cap" '$n += $w->{runnable_ns} if $w->{tid} == '"$tid")" 
 all=$(waits "$TMP/s.cap" '$n += $w->{total_ns} if '"$sleeps")
 between "$((queued * 100 / all))" 3 90 "some of what looks like sleep is waiting for the CPU (in %)"
 blocked=$(waits "$TMP/s.cap" 'if ('"$sleeps"') { $n += $w->{total_ns} - $w->{runnable_ns} }')
-between "$((blocked / slept))" 3000000 3400000 "without it, a sleep takes the 3 ms that were asked for"
+between "$((blocked / slept))" 3000000 3400000 "without it, a sleep takes the 3 ms that were requested"
 is "$(waits "$TMP/s.cap" '$n++ if !defined $w->{runnable_ns}')" 0 "every wait is split"
 is "$(waits "$TMP/s.cap" '$n++ if ($w->{runnable_ns} // 0) > $w->{total_ns}')" 0 "no wait was runnable for longer than it took"
 is "$(waits "$TMP/s.cap" '$n++ if $w->{preempted} && $w->{runnable_ns} != $w->{total_ns}')" 0 \

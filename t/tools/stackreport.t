@@ -169,7 +169,7 @@ tsv "the system call splits a place" "$A$(printf '%s' "$A" | sed 's/__x64_sys_re
 for entry in __x64_sys_poll __ia32_sys_poll __ia32_compat_sys_poll __arm64_sys_poll '[syscall poll]' __se_sys_poll.isra.0 ksys_poll; do
 	tsv "the system call of $entry is poll" "ab 1/2 1.5: 7 offcpu-time: \n$K\tffffffff81000020 $entry ([kernel.kallsyms])\n\tffffffff81000020 x64_sys_call ([kernel.kallsyms])\n\t1 f (x)\n\n" "7|1||1||poll|f"
 done
-tsv "a kernel thread is told apart by the kernel's functions, without the scheduler's" \
+tsv "a kernel thread is distinguished by the kernel's functions, without the scheduler's" \
 	"kworker/1 60/60 1.5: 7 offcpu-time: \n$K\tffffffff81000020 schedule ([kernel.kallsyms])\n\tffffffff81000020 worker_thread ([kernel.kallsyms])\n\tffffffff81000020 kthread ([kernel.kallsyms])\n\n" \
 	"7|1||1|||kthread;worker_thread"
 tsv "inlined functions are functions" 'ab 1/2 1.5: 7 offcpu-time: \n\t1 outer->inner (x)\n\t2 m (x)\n\n' "7|1||1|||m;outer;inner"
@@ -216,7 +216,7 @@ tsv "a folded line of a process alone" 'p 5\n' "5||||||"
 tsv "text of perf script" 'ab 1/2 [000] 1.5: 10 cycles: \n\t12 f+0x1 (/x)\n\t34 main (/x)\n\n' "10|1||1|||main;f"
 like "$(head -n 1 "$out")" 'rank.total.count.mean' "periods of another event are not called ns"
 like "$("$report" "$TMP/in")" 'samples    1, 10 of event cycles in all' "the summary names the event"
-tsv "--unit=ns tells the unit of an event" 'ab 1/2 [000] 1.5: 10 x: \n\t12 f+0x1 (/x)\n\n' "10|1||1|||f" --unit ns
+tsv "--unit=ns sets the unit of an event" 'ab 1/2 [000] 1.5: 10 x: \n\t12 f+0x1 (/x)\n\n' "10|1||1|||f" --unit ns
 like "$(head -n 1 "$out")" 'total_ns' "with --unit=ns they are times"
 tsv "--unit does not change the text of symbolize" "$B" "900|1|900|1|lock||main;f" --unit ms
 M='# wait: count=18446744073709551615 total_ns=18446744073709551615 max_ns=18446744073709551615\nab 1/2 1.5: 1 offcpu-time: \n\t1 f (x)\n\n'

@@ -53,7 +53,7 @@ static void *sleeper(void *arg)
 /* --- locks and conditions --- */
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, box = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t requested = PTHREAD_COND_INITIALIZER, answered = PTHREAD_COND_INITIALIZER;
 static int question, answer;
 
 static void *holder(void *arg)
@@ -86,14 +86,14 @@ static void ask(void)
 {
 	pthread_mutex_lock(&box);
 	question = 1;
-	pthread_cond_signal(&asked);
+	pthread_cond_signal(&requested);
 	while (!answer && !over)
 		pthread_cond_wait(&answered, &box);
 	answer = 0;
 	pthread_mutex_unlock(&box);
 }
 
-static void *asker(void *arg)
+static void *requester(void *arg)
 {
 	named("condition");
 	while (!over) {
@@ -115,7 +115,7 @@ static void *worker(void *arg)
 	pthread_mutex_lock(&box);
 	while (!over) {
 		while (!question && !over)
-			pthread_cond_wait(&asked, &box);
+			pthread_cond_wait(&requested, &box);
 		question = 0;
 		pthread_mutex_unlock(&box);
 		do_job();
@@ -289,8 +289,8 @@ static void *poller(void *arg)
 
 int main(int argc, char **argv)
 {
-	static void *(*const threads[])(void *) = { sleeper, holder, locker, asker, worker, flusher, writer,
-		reader, parent, client, server, poller };
+	static void *(*const threads[])(void *) = { sleeper, holder, locker, requester, worker, flusher,
+		writer, reader, parent, client, server, poller };
 	enum { N = sizeof(threads) / sizeof(threads[0]) };
 	pthread_t ids[N];
 	int listening, fd;
@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 		;
 	over = 1;
 	pthread_mutex_lock(&box);
-	pthread_cond_broadcast(&asked);
+	pthread_cond_broadcast(&requested);
 	pthread_cond_broadcast(&answered);
 	pthread_mutex_unlock(&box);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
