@@ -29,9 +29,11 @@ refused() {
 verdicts() {
 	waits "$1" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "")} += 1 if ($w->{user_stack_error} // "") ne "exiting"'
 }
-# outermost CAP: prints the names of the outermost frames in threads of the program waits
+# outermost CAP: prints the names of the outermost frames in threads of the program waits, without the stacks
+# that verdicts leaves out
 outermost() {
-	waits "$1" '$h{$w->{user_stack}[-1]{symbol} // "none"} = "" if $w->{comm} =~ /^w(-|aits$)/'
+	waits "$1" '$h{$w->{user_stack}[-1]{symbol} // "none:$w->{user_stack_verdict},@{[user()]}"} = "" if
+		$w->{comm} =~ /^w(-|aits$)/ && ($w->{user_stack_error} // "") ne "exiting"'
 }
 
 for mode in btf raw; do
