@@ -355,7 +355,7 @@ const char *format_title(enum ranking_by by)
 		[RANKING_KIND] = "kind",
 		[RANKING_MODULE] = "module",
 		[RANKING_STATE] = "state",
-		[RANKING_THREAD_NAME] = "thread name",
+		[RANKING_THREAD_NAME] = "thread-name",
 		[RANKING_PROCESS_NAME] = "process" };
 
 	return titles[by];

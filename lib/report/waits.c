@@ -843,7 +843,12 @@ static int fold_all(struct reader *r, struct waits_stacks *ret, struct paragraph
 		return code;
 	if (r->folding && take_report(w, folding_report(r->folding)) != 0)
 		return err_nomem(e, "the waits");
-	ret->n_chosen = r->folding ? folding_report(r->folding)->folded : w->n_records;
+	if (r->folding) {
+		const struct folding_report *report = folding_report(r->folding);
+
+		w->has_kind |=
+			report->other_kinds || (r->options.no_idle && report->folded < report->records);
+	}
 	choose_unit(w);
 	code = foldtab_lines(r->folding ? folding_table(r->folding) : &r->own, &query, &ret->lines, e);
 	for (size_t i = 0; !code && i < ret->lines.n; i++)

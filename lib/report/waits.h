@@ -119,7 +119,6 @@ struct waits_stacks {
 	struct foldtab_lines lines; /* sums in ns if W->is_time */
 	struct folding *folding; /* owns what LINES refer to, or OWN does */
 	struct foldtab own;
-	uint64_t n_chosen; /* records of W->n_records that were selected */
 };
 
 struct waits_selection {
