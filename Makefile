@@ -71,7 +71,7 @@ DEPS = -MD -MP
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-sanitize=pointer-overflow -Wno-everything
 LINK = $(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -Wl,--as-needed $(HARD_LDFLAGS) $(LDFLAGS)
-LIBS := -lbpf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty
+LIBS := -lbpf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty -lm
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -103,7 +103,7 @@ GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h \
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 # These need neither libbpf nor a running kernel, and so none of these folders.
-OFFLINE := capinfo flame fold kallsyms-resolve stackreport symbolize unwindinfo
+OFFLINE := capinfo flame fold kallsyms-resolve stackdiff stackreport symbolize unwindinfo
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* stackreport - where the time is: the greatest waits of a capture or a text */
 #include "base/cli.h"
+#include "report/format.h"
 #include "report/print.h"
 #include "report/source.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #define TOP 10 /* rows of a table */
-#define WIDTH 80
 
 static const char *const bys[] = { "stack", "function", "thread", "process", "kind", "module", "state",
 	NULL };
@@ -57,44 +56,15 @@ static const struct cli cli = {
 	CLI_OPTIONS(options),
 };
 
-static size_t table_width(const struct opts *o)
-{
-	struct winsize size;
-
-	if (o->width)
-		return o->width;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		return MAX(size.ws_col, (unsigned short)40);
-	return WIDTH;
-}
-
-static const char *name_of_file(const char *path)
-{
-	return strcmp(path, "-") == 0 ? "standard input" : path;
-}
-
 /* Report what was skipped. Returns the exit status. */
 static int report(const struct waits *w)
 {
 	struct err e = { 0 };
-	size_t event_len, other_len;
-	const char *event = waits_string(w, w->event, &event_len);
-	const char *other = waits_string(w, w->other, &other_len);
 
-	if (w->n_filtered)
-		cli_warn(&cli, "only event '%.*s' is counted; %llu %s skipped, the first of '%.*s'",
-			(int)event_len, event, (unsigned long long)w->n_filtered,
-			w->n_filtered == 1 ? "record of another is" : "records of others are", (int)other_len,
-			other);
-	if (!w->n_malformed)
+	if (waits_filtered(w, &e))
+		cli_warn(&cli, "%s", e.msg);
+	if (!waits_malformed(w, cli.name, &e))
 		return CLI_OK;
-	err_set(&e, -EINVAL, "%llu malformed %s skipped; the first is line %llu of '%s': %s",
-		(unsigned long long)w->n_malformed,
-		w->n_malformed == 1 ? "line or record is" : "lines or records are",
-		(unsigned long long)w->bad_line, name_of_file(w->bad_path), w->bad_why);
-	if (!w->n_records)
-		err_hint(&e, "stackreport reads captures, the text of symbolize or of perf script after perf "
-			     "record -g, and folded lines");
 	cli_error(&cli, &e);
 	return CLI_INCOMPLETE;
 }
@@ -107,7 +77,7 @@ static int print(const struct opts *o, const struct waits *w, struct err *e)
 		.top = o->top                      ? o->top
 		       : o->format == REPORT_TABLE ? TOP
 						   : 0,
-		.width = table_width(o) };
+		.width = format_width(o->width) };
 	struct ranking_function function = { 0 };
 	struct ranking ranking = { 0 };
 	struct out out = { 0 };
@@ -134,7 +104,7 @@ static int no_wait(const struct opts *o)
 	struct err e;
 
 	err_set(&e, -ENOENT, "no wait in %s%s%s%s", o->files.n ? "'" : "",
-		o->files.n ? name_of_file(files[0]) : "standard input", o->files.n ? "'" : "",
+		o->files.n ? waits_file_name(files[0]) : "standard input", o->files.n ? "'" : "",
 		o->files.n > 1 ? " and the other files" : "");
 	cli_error(&cli, &e);
 	return CLI_INCOMPLETE;

@@ -7,36 +7,34 @@
 /* Where a row goes. */
 enum lot { LOT_RANKED, LOT_IDLE, LOT_ONCE, LOT_LEFT_OUT };
 
-/* A group, or something else, and a thread of it. */
-struct member {
-	uint32_t group, thread;
-};
-
+/* Groups, or something else, and their threads. */
 struct members {
-	struct member *p;
+	struct ranking_member *p;
 	size_t n, cap;
 };
 
-static int add_member(struct members *m, uint32_t group, uint32_t thread)
+static int add_member(struct members *m, uint32_t group, uint32_t thread, wait_sum total)
 {
 	if (thread == WAITS_NONE)
 		return 0;
-	if (m->n && m->p[m->n - 1].group == group && m->p[m->n - 1].thread == thread)
+	if (m->n && m->p[m->n - 1].group == group && m->p[m->n - 1].thread == thread) {
+		m->p[m->n - 1].total += total;
 		return 0;
+	}
 	if (base_grow(&m->p, &m->cap, m->n + 1, sizeof(*m->p)) != 0)
 		return -ENOMEM;
-	m->p[m->n++] = (struct member){ group, thread };
+	m->p[m->n++] = (struct ranking_member){ group, thread, total };
 	return 0;
 }
 
 static int by_member(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct ranking_member *x = a, *y = b;
 
 	return x->group != y->group ? CMP(x->group, y->group) : CMP(x->thread, y->thread);
 }
 
-/* Sort M and drop members that are there twice. */
+/* Sort M and join members that are there twice. */
 static void distinct(struct members *m)
 {
 	size_t n = 0;
@@ -46,6 +44,8 @@ static void distinct(struct members *m)
 	for (size_t i = 0; i < m->n; i++) {
 		if (!n || by_member(&m->p[n - 1], &m->p[i]) != 0)
 			m->p[n++] = m->p[i];
+		else
+			m->p[n - 1].total += m->p[i].total;
 	}
 	m->n = n;
 }
@@ -75,8 +75,10 @@ static struct ranking_group *put_group(struct ranking_groups *g, uint32_t key, u
 static void count_threads(struct ranking_groups *g, struct members *m)
 {
 	distinct(m);
-	for (size_t i = 0; i < m->n; i++)
-		g->p[m->p[i].group].threads++;
+	for (size_t i = 0; i < m->n; i++) {
+		if (!g->p[m->p[i].group].threads++)
+			g->p[m->p[i].group].first_member = i;
+	}
 }
 
 /* Add the row to its group. */
@@ -90,7 +92,7 @@ static int add_row(struct ranking_groups *g, struct members *m, const struct wai
 	wait_stats_add(&group->stats, &row->stats);
 	if (self)
 		group->self += row->stats.total;
-	return add_member(m, (uint32_t)(group - g->p), row->thread);
+	return add_member(m, (uint32_t)(group - g->p), row->thread, row->stats.total);
 }
 
 /* --- which rows --- */
@@ -201,6 +203,7 @@ static int set_aside(struct ranking *r, const struct waits *w, const struct rank
 	for (size_t i = 0; i < g.n; i++) {
 		struct ranking_group *p = &g.p[i];
 		struct ranking_rest *rest = NULL;
+		const uint32_t path = p->key;
 
 		/* from here on, `key` is the lot */
 		p->key = LOT_RANKED;
@@ -208,7 +211,8 @@ static int set_aside(struct ranking *r, const struct waits *w, const struct rank
 			p->key = LOT_IDLE;
 			rest = &r->set_aside_idle;
 		} else if (!o->all && p->threads && p->stats.count == p->threads &&
-			   p->stats.whole == p->threads && may_be_set_aside(w, p)) {
+			   p->stats.whole == p->threads && may_be_set_aside(w, p) &&
+			   !(o->rank_once && o->rank_once(o->ctx, w, path, p->kind))) {
 			p->key = LOT_ONCE;
 			rest = &r->set_aside_once;
 		}
@@ -221,7 +225,7 @@ static int set_aside(struct ranking *r, const struct waits *w, const struct rank
 		if (lots[i] == LOT_LEFT_OUT)
 			continue;
 		lots[i] = (unsigned char)g.p[places[i]].key;
-		code = add_member(&aside, lots[i], w->rows[i].thread);
+		code = add_member(&aside, lots[i], w->rows[i].thread, 0);
 	}
 	distinct(&aside);
 	for (size_t i = 0; i < aside.n; i++) {
@@ -254,9 +258,9 @@ static int summarize(struct ranking *r, const struct waits *w, const unsigned ch
 			r->blocked += row->stats.split - row->stats.runnable;
 			r->runnable += row->stats.runnable;
 		}
-		code = add_member(&threads, 0, row->thread);
+		code = add_member(&threads, 0, row->thread, 0);
 		if (!code)
-			code = add_member(&processes, 0, row->process);
+			code = add_member(&processes, 0, row->process, 0);
 	}
 	distinct(&threads);
 	distinct(&processes);
@@ -364,13 +368,13 @@ static void sort_groups(struct ranking_groups *g, const struct waits *w, enum ra
 }
 
 static int group_row(struct ranking_groups *g, struct members *m, const struct waits *w, size_t i,
-	enum ranking_by by, struct stamps *stamps)
+	enum ranking_by by, bool any_kind, struct stamps *stamps)
 {
 	const struct wait_row *row = &w->rows[i];
 
 	switch (by) {
 	case RANKING_STACK:
-		return add_row(g, m, row, row->path, row->kind, false, false);
+		return add_row(g, m, row, row->path, any_kind ? 0 : row->kind, false, false);
 	case RANKING_FUNCTION:
 		return add_functions(g, m, w, i, stamps);
 	case RANKING_THREAD:
@@ -383,6 +387,12 @@ static int group_row(struct ranking_groups *g, struct members *m, const struct w
 		return add_row(g, m, row, row->module, 0, false, false);
 	case RANKING_STATE:
 		return add_row(g, m, row, row->state, 0, false, false);
+	case RANKING_THREAD_NAME:
+		return row->thread == WAITS_NONE
+			       ? 0
+			       : add_row(g, m, row, w->threads[row->thread].name, 0, false, false);
+	case RANKING_PROCESS_NAME:
+		return add_row(g, m, row, w->processes[row->process].name, 0, false, false);
 	}
 	return 0;
 }
@@ -407,18 +417,22 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 		code = summarize(r, w, lots);
 	for (size_t i = 0; i < w->n_rows && !code; i++) {
 		if (lots[i] == LOT_RANKED)
-			code = group_row(&r->groups, &m, w, i, opts->by, &stamps);
+			code = group_row(&r->groups, &m, w, i, opts->by, opts->any_kind, &stamps);
 	}
 	if (!code) {
 		count_threads(&r->groups, &m);
 		sort_groups(&r->groups, w, opts->by);
 	}
+	if (opts->members)
+		r->members = TAKE_PTR(m.p);
 	free(m.p);
 	return code ? err_nomem(e, "the ranking") : 0;
 }
 
 void ranking_free(struct ranking *r)
 {
+	free(r->members);
+	r->members = NULL;
 	free_groups(&r->groups);
 }
 
@@ -510,7 +524,7 @@ int ranking_function(struct ranking_function *r, const struct waits *w, const st
 		wait_stats_add(&r->total, &w->rows[i].stats);
 		if (w->functions[path->first + path->n - 1] == id)
 			r->self += w->rows[i].stats.total;
-		code = add_member(&threads, 0, w->rows[i].thread);
+		code = add_member(&threads, 0, w->rows[i].thread, 0);
 		if (!code)
 			code = add_around(r, &callers, &callees, w, i, id, stamps);
 	}

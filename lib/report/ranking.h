@@ -20,6 +20,9 @@ enum ranking_by {
 	RANKING_KIND,
 	RANKING_MODULE,
 	RANKING_STATE,
+	/* by name alone, so that recordings can be compared */
+	RANKING_THREAD_NAME,
+	RANKING_PROCESS_NAME,
 };
 
 struct ranking_opts {
@@ -27,6 +30,18 @@ struct ranking_opts {
 	bool idle; /* rank places of kind idle too */
 	bool all; /* set nothing aside */
 	const char *kinds; /* only these, separated by commas; NULL = all */
+	bool any_kind; /* places of one path are one, whatever their kinds */
+	bool members; /* keep the threads of groups, too */
+	/* A place that waited once, all the time, is ranked all the same if this says so; NULL = none is. */
+	bool (*rank_once)(void *ctx, const struct waits *w, uint32_t path, uint32_t kind);
+	void *ctx;
+};
+
+/* What a thread has of a group. */
+struct ranking_member {
+	uint32_t group; /* while grouping */
+	uint32_t thread; /* index */
+	wait_sum total;
 };
 
 struct ranking_group {
@@ -36,6 +51,7 @@ struct ranking_group {
 	struct wait_stats stats;
 	wait_sum self; /* functions: where it is the innermost one */
 	size_t threads; /* distinct ones */
+	size_t first_member; /* of THREADS in ranking->members */
 };
 
 struct ranking_groups {
@@ -55,6 +71,7 @@ struct ranking {
 	wait_sum idle; /* of kind idle */
 	wait_sum blocked, runnable; /* of the others: known parts of their time */
 	struct ranking_groups groups; /* ranked, the greatest first */
+	struct ranking_member *members; /* NULL unless asked for */
 	wait_sum ranked; /* their time, each wait once */
 	struct ranking_rest set_aside_idle, set_aside_once;
 };

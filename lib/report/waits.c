@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "report/waits.h"
 #include "base/hash.h"
-#include "fold/folding.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 #define NS_PER_S UINT64_C(1000000000)
+
+static const uint32_t units_ns[] = { [WAITS_UNIT_AUTO] = 1,
+	[WAITS_UNIT_NS] = 1,
+	[WAITS_UNIT_US] = 1000,
+	[WAITS_UNIT_MS] = 1000000,
+	[WAITS_UNIT_COUNT] = 1 };
 
 typedef struct perfscript_str str;
 
@@ -17,6 +22,7 @@ struct reader {
 	struct folding_client client; /* of FOLDING, with its options */
 	struct folding_opts options;
 	struct folding *folding;
+	bool plain; /* stacks as fold prints them, without rows */
 	struct foldtab own; /* of folded lines, which folding does not read */
 	const struct foldtab *table; /* of either */
 	struct wait_stats *cells; /* index = pair of the table */
@@ -107,6 +113,12 @@ void wait_stats_add(struct wait_stats *to, const struct wait_stats *s)
 	to->whole += s->whole;
 	to->max_ns = MAX(to->max_ns, s->max_ns);
 	to->has_max |= s->has_max;
+	to->squares += s->squares;
+}
+
+wait_sum wait_stats_mean(const struct wait_stats *s)
+{
+	return s->count ? s->total / s->count + (s->total % s->count >= s->count - s->count / 2) : 0;
 }
 
 /* --- the comments at the top --- */
@@ -227,13 +239,16 @@ static int on_added(
 	struct reader *r = ctx;
 	struct wait_stats *s = cell_of(r, pair, e);
 	uint64_t total = wait->has_total ? wait->total_ns : weight;
+	uint64_t count = wait->has_count ? wait->count : 1;
+	double mean = count ? (double)total / (double)count : (double)total;
 	bool whole = wait->open && wait->initial;
 
 	if (!s)
 		return -ENOMEM;
 	r->w->is_time |= wait->has_total;
 	s->total += total;
-	s->count += wait->has_count ? wait->count : 1;
+	s->count += count;
+	s->squares += (double)total * MAX(mean, wait->has_max && count != 1 ? (double)wait->max_ns : 0);
 	/* nearly: the recording begins and ends a little outside its waits */
 	if (whole && (wait_sum)total * 100 >= (wait_sum)r->duration_ns * 99)
 		s->whole++;
@@ -291,6 +306,22 @@ static bool is_folded(const struct paragraph *para)
 	       (!perfscript_header(line.p, line.len, &header) && (!text.len || !is_blank(text.p[0])));
 }
 
+/* Add the line as it is. STACK begins behind the ';' after FIRST, or is empty. */
+static int add_plain(struct reader *r, str first, str stack, uint64_t sum, struct err *e)
+{
+	const char *begin = first.p + first.len;
+	uint32_t name = intern_put(&r->own.names, first.p, first.len);
+	uint32_t frames = intern_put(&r->own.stacks, begin, (size_t)(stack.p + stack.len - begin)), pair;
+
+	pair = name == INTERN_NONE || frames == INTERN_NONE ? FOLDTAB_NONE
+							    : foldtab_pair(&r->own, name, frames);
+	if (pair == FOLDTAB_NONE)
+		return err_nomem(e, "the distinct stacks");
+	r->own.pairs[pair].sum += sum;
+	r->w->n_records++;
+	return 0;
+}
+
 static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
 {
 	struct buf label = { 0 };
@@ -299,6 +330,8 @@ static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
 	uint32_t name, frames, pair;
 	str first = split(&stack, ';'), tid;
 
+	if (r->plain)
+		return add_plain(r, first, stack, sum, e);
 	if (begins(first, "[") && find_value(first, " tid=", &tid) && cut(&tid, "]")) {
 		l.tid = tid;
 		l.comm = (str){ first.p + 1, (size_t)(tid.p - first.p) - 1 - strlen(" tid=") };
@@ -602,11 +635,6 @@ static int make_row(
 /* Make rows of the pairs of the table. */
 static int make_rows(struct reader *r, struct err *e)
 {
-	static const uint32_t ns[] = { [WAITS_UNIT_AUTO] = 1,
-		[WAITS_UNIT_NS] = 1,
-		[WAITS_UNIT_US] = 1000,
-		[WAITS_UNIT_MS] = 1000000,
-		[WAITS_UNIT_COUNT] = 1 };
 	struct waits *w = r->w;
 	_cleanup_free_ struct place *places = calloc(r->table->stacks.n + 1, sizeof(*places));
 
@@ -617,7 +645,8 @@ static int make_rows(struct reader *r, struct err *e)
 		struct wait_row *row = &w->rows[w->n_rows];
 
 		row->stats = r->cells[i];
-		row->stats.total *= ns[w->unit];
+		row->stats.total *= units_ns[w->unit];
+		row->stats.squares *= (double)units_ns[w->unit] * units_ns[w->unit];
 		if (make_row(r, &r->table->pairs[i], places, row) != 0)
 			return err_nomem(e, "the waits");
 		w->n_rows++;
@@ -731,6 +760,128 @@ int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, con
 	idmap_free(&r.by_thread);
 	intern_free(&r.paths);
 	return code;
+}
+
+/* --- what was skipped --- */
+
+const char *waits_file_name(const char *path)
+{
+	return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+bool waits_filtered(const struct waits *w, struct err *e)
+{
+	size_t event_len, other_len;
+	const char *event = waits_string(w, w->event, &event_len);
+	const char *other = waits_string(w, w->other, &other_len);
+
+	if (!w->n_filtered)
+		return false;
+	err_set(e, -ENODATA, "only event '%.*s' is counted; %llu %s skipped, the first of '%.*s'",
+		(int)event_len, event, (unsigned long long)w->n_filtered,
+		w->n_filtered == 1 ? "record of another is" : "records of others are", (int)other_len, other);
+	return true;
+}
+
+bool waits_malformed(const struct waits *w, const char *tool, struct err *e)
+{
+	if (!w->n_malformed)
+		return false;
+	err_set(e, -EINVAL, "%llu malformed %s skipped; the first is line %llu of '%s': %s",
+		(unsigned long long)w->n_malformed,
+		w->n_malformed == 1 ? "line or record is" : "lines or records are",
+		(unsigned long long)w->bad_line, waits_file_name(w->bad_path), w->bad_why);
+	if (!w->n_records)
+		err_hint(e, "%s reads captures, the text of symbolize or of 'perf script', and folded lines",
+			tool);
+	return true;
+}
+
+/* --- stacks alone --- */
+
+/* The name in a folded line: blanks are those of the format. */
+static void on_plain_name(
+	void *ctx, const struct perfscript_header *h, const struct perfscript_wait *wait, struct buf *out)
+{
+	size_t at = out->len;
+
+	(void)ctx;
+	(void)wait;
+	buf_put(out, h->comm.p, h->comm.len);
+	for (size_t i = at; !out->failed && i < out->len; i++) {
+		if (out->p[i] == ' ')
+			out->p[i] = '_';
+	}
+}
+
+static int on_plain_added(
+	void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *wait, struct err *e)
+{
+	struct reader *r = ctx;
+
+	(void)pair;
+	(void)weight;
+	(void)e;
+	r->w->is_time |= wait->has_total;
+	r->w->has_kind |= wait->kind.len > 0;
+	return 0;
+}
+
+static int fold_all(struct reader *r, struct waits_stacks *ret, struct paragraphs *in, struct err *e)
+{
+	struct waits *w = r->w;
+	struct foldtab_query query = { 0 };
+	int code;
+
+	if (intern_put(&w->strings, "", 0) != 0)
+		return err_nomem(e, "the waits");
+	code = read_all(r, in, e);
+	if (code)
+		return code;
+	if (r->folding && take_report(w, folding_report(r->folding)) != 0)
+		return err_nomem(e, "the waits");
+	if (r->folding) {
+		const struct folding_report *report = folding_report(r->folding);
+
+		w->has_kind |=
+			report->other_kinds || (r->options.no_idle && report->folded < report->records);
+	}
+	choose_unit(w);
+	code = foldtab_lines(r->folding ? folding_table(r->folding) : &r->own, &query, &ret->lines, e);
+	for (size_t i = 0; !code && i < ret->lines.n; i++)
+		ret->lines.lines[i].sum *= units_ns[w->unit];
+	w->n_stacks = ret->lines.n;
+	return code;
+}
+
+int waits_fold(struct waits *w, struct waits_stacks *ret, struct paragraphs *in, enum waits_unit unit,
+	const struct waits_selection *select, struct err *e)
+{
+	struct reader r = { .w = w, .plain = true };
+	int code;
+
+	*w = (struct waits){ .unit = unit };
+	*ret = (struct waits_stacks){ 0 };
+	r.client = (struct folding_client){
+		.ctx = &r, .comment = on_comment, .name = on_plain_name, .added = on_plain_added
+	};
+	r.options = (struct folding_opts){ .event = select->event,
+		.no_idle = select->no_idle,
+		.kinds = &select->kinds,
+		.n_kinds = select->kinds != NULL,
+		.client = &r.client };
+	code = fold_all(&r, ret, in, e);
+	ret->folding = r.folding;
+	ret->own = r.own;
+	return code;
+}
+
+void waits_stacks_free(struct waits_stacks *s)
+{
+	free(s->lines.lines);
+	folding_free(s->folding);
+	foldtab_free(&s->own);
+	*s = (struct waits_stacks){ 0 };
 }
 
 void waits_free(struct waits *w)

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/intern.h"
-#include "fold/script.h"
+#include "fold/folding.h"
 
 /* Exact: 2^60 records of the greatest time. */
 typedef unsigned __int128 wait_sum;
@@ -30,9 +30,15 @@ struct wait_stats {
 	wait_sum whole; /* waits that last from the beginning of the recording to its end */
 	uint64_t max_ns;
 	bool has_max;
+	/*
+	 * At least the sum of the squares of the waits: exact for records of one wait, else the record's
+	 * total times its longest, or its mean if the longest is not known: such are samples, all alike.
+	 */
+	double squares;
 };
 
 void wait_stats_add(struct wait_stats *to, const struct wait_stats *s);
+wait_sum wait_stats_mean(const struct wait_stats *s); /* rounded; 0 without a count */
 
 struct wait_path {
 	size_t first; /* in waits->functions: strings, outermost first */
@@ -104,6 +110,32 @@ struct waits {
 int waits_read(
 	struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, struct err *e);
 void waits_free(struct waits *w); /* a zeroed one is fine */
+
+/*
+ * Instead: the distinct stacks of IN, as fold prints them, with W for all that is not of a row. KINDS
+ * (NULL: all) and NO_IDLE select records that have kinds.
+ */
+struct waits_stacks {
+	struct foldtab_lines lines; /* sums in ns if W->is_time */
+	struct folding *folding; /* owns what LINES refer to, or OWN does */
+	struct foldtab own;
+};
+
+struct waits_selection {
+	const char *event; /* NULL: of the first record */
+	const char *kinds; /* NULL: all */
+	bool no_idle;
+};
+
+/* Release both also after an error. 0 or -errno. */
+int waits_fold(struct waits *w, struct waits_stacks *ret, struct paragraphs *in, enum waits_unit unit,
+	const struct waits_selection *select, struct err *e);
+void waits_stacks_free(struct waits_stacks *s); /* a zeroed one is fine */
+
+/* Whether records or lines were skipped, with a message; that of other events is no error. */
+bool waits_filtered(const struct waits *w, struct err *e);
+bool waits_malformed(const struct waits *w, const char *tool, struct err *e);
+const char *waits_file_name(const char *path); /* "standard input" for "-" */
 
 static inline const char *waits_string(const struct waits *w, uint32_t id, size_t *len)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * libFuzzer target (`make fuzz`): any bytes as what stackreport reads, ranked and printed in each
- * way. t/data/fold is a seed corpus.
+ * way, and compared with itself as stackdiff does. t/data/fold is a seed corpus.
  *
  * The first byte chooses options. Besides crashes, this checks that the sums of the groups and of what
- * is set aside are the sum of all waits.
+ * is set aside are the sum of all waits, and that nothing differs from itself.
  */
+#include "report/difference.h"
 #include "report/print.h"
 
 #include <string.h>
@@ -46,6 +47,31 @@ static void rank(const struct waits *w, uint8_t choice, struct out *out)
 	ranking_function_free(&function);
 }
 
+static void compare(const struct waits *w, uint8_t choice, struct out *out)
+{
+	static const enum ranking_by bys[] = { RANKING_STACK, RANKING_FUNCTION, RANKING_THREAD_NAME,
+		RANKING_PROCESS_NAME, RANKING_KIND };
+	const struct waits *both[] = { w, w };
+	const char *const paths[] = { "a", "b" };
+	struct difference_opts opts = { .by = bys[choice % ARRAY_LEN(bys)],
+		.absolute = choice & 8,
+		.kinds = choice & 16 ? "idle,lock" : NULL };
+	struct difference_print p = {
+		.format = choice / 64 % 3, .by = opts.by, .width = 40 + choice, .paths = paths
+	};
+	struct difference d;
+
+	if (difference_make(&d, both, &opts, NULL) == 0) {
+		for (size_t i = 0; i < d.n; i++) {
+			if (d.rows[i].amount[0] != d.rows[i].amount[1] ||
+				(d.rows[i].is_judged && d.rows[i].errors != 0))
+				__builtin_trap();
+		}
+		difference_print(out, &p, &d, NULL);
+	}
+	difference_free(&d);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct paragraphs *in = NULL;
@@ -63,8 +89,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (paragraphs_open(paths, 1, &in, NULL) == 0 && out_init(&out, null, NULL) == 0 &&
-		waits_read(&waits, in, data[0] % 5, NULL, NULL) == 0)
+		waits_read(&waits, in, data[0] % 5, NULL, NULL) == 0) {
 		rank(&waits, data[0], &out);
+		compare(&waits, data[0], &out);
+	}
 	out_flush(&out, NULL);
 	out_free(&out);
 	waits_free(&waits);

@@ -176,7 +176,7 @@ like "$(what_for tools | grep -oE -e '-D__TARGET_ARCH_[a-z0-9]+' | sort | uniq -
 	"BPF programs are compiled for the target of the C compiler"
 what_for offline >"$TMP/offline"
 is "$(grep -oE "$TMP/x/bin/[a-z-]+" "$TMP/offline" | sort -u | sed 's/.*\///' | tr '\n' ' ')" \
-	"capinfo flame fold kallsyms-resolve stackreport symbolize unwindinfo " "make offline builds the tools that read files"
+	"capinfo flame fold kallsyms-resolve stackdiff stackreport symbolize unwindinfo " "make offline builds the tools that read files"
 is "$(grep -v /.flags "$TMP/offline" | grep -cE 'target bpf|gen skeleton|-lbpf')" 0 "make offline needs no BPF programs, bpftool or libbpf"
 is "$(what_for completions | grep -c -e --completion)" 0 "without RUN= completions of tools for another machine are not made"
 is "$(what_for "completions RUN=qemu-aarch64" | grep -c -e '^qemu-aarch64 .* --completion=[a-z]* >')" \
