@@ -229,6 +229,96 @@ static size_t names_columns(
 	return n;
 }
 
+/* A function of a program that an interpreter or a virtual machine executes, as symbolize(1) names it. */
+static bool is_script(const char *p, size_t len)
+{
+	static const char *const marks[] = { "py::", "php::", "perl::", "ruby::", "JS:" };
+
+	for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+		if (len > strlen(marks[i]) && memcmp(p, marks[i], strlen(marks[i])) == 0)
+			return true;
+	}
+	/* a method of Java: for the ';' behind the class fold has put ':' */
+	return memmem(p, len, ":::", 3);
+}
+
+/* Its name, in which the file has no directories: "py::main:app.py". */
+static void put_script_name(struct buf *b, const struct waits *w, uint32_t id, size_t max)
+{
+	struct buf clean = { 0 };
+	size_t len, file;
+	const char *p = waits_string(w, id, &len);
+
+	file = len;
+	while (file > 0 && p[file - 1] != (p[0] == 'J' ? ' ' : ':'))
+		file--;
+	if (file > 0 && memchr(p + file, '/', len - file)) {
+		const char *slash = memrchr(p + file, '/', len - file);
+
+		format_clean(&clean, p, file);
+		format_clean(&clean, slash + 1, len - (size_t)(slash + 1 - p));
+	} else {
+		format_clean(&clean, p, len);
+	}
+	format_cut(b, clean.p, clean.len, max);
+	b->failed |= clean.failed;
+	buf_free(&clean);
+}
+
+/*
+ * Append the N outermost functions of PATH, if its thread executes a program of an interpreter: of the
+ * program's own as many as fit, innermost first, and the innermost function of all; the interpreter's,
+ * between them, say little.
+ * False if there are none, or not even the innermost one fits.
+ */
+static bool put_scripts(
+	struct buf *b, const struct waits *w, const struct wait_path *path, uint32_t n, size_t width)
+{
+	const size_t max = MAX(width * 2 / 5, (size_t)16);
+	struct buf text = { 0 };
+	bool any = false;
+
+	for (uint32_t end = n; end > 0;) {
+		struct buf more = { 0 };
+		uint32_t at = end;
+		size_t len, taken;
+
+		for (; at > 0; at--) {
+			const char *p = waits_string(w, w->functions[path->first + at - 1], &len);
+
+			if (is_script(p, len))
+				break;
+		}
+		if (at == 0)
+			break;
+		put_script_name(&more, w, w->functions[path->first + at - 1], max);
+		if (!any && at < n) {
+			buftext_str(&text, at + 1 < n ? "... > " : "");
+			put_name(&text, w, w->functions[path->first + n - 1], max);
+		}
+		taken = format_columns(more.p, more.len) + format_columns(text.p, text.len) + 3;
+		if (taken + 6 > width) {
+			if (any)
+				buftext_str(b, "... > ");
+			buf_free(&more);
+			break;
+		}
+		if (text.len)
+			buftext_str(&more, " > ");
+		buf_put(&more, text.p, text.len);
+		more.failed |= text.failed;
+		buf_free(&text);
+		text = more;
+		any = true;
+		end = at - 1;
+	}
+	if (any)
+		buf_put(b, text.p, text.len);
+	b->failed |= text.failed;
+	buf_free(&text);
+	return any;
+}
+
 /*
  * Append the path in at most WIDTH columns, if the innermost function fits. What is cut first is within the
  * C library.
@@ -248,6 +338,8 @@ static void put_functions(struct buf *b, const struct waits *w, const struct wai
 		start++;
 	while (end > start + 2 && is_within_library(w, w->functions[path->first + end - 1]))
 		end--;
+	if (put_scripts(b, w, path, end, width))
+		return;
 	tail = end - 1;
 	used = names_columns(w, path, start, start + 1, max) + sizeof(gap) - 1 +
 	       names_columns(w, path, tail, tail + 1, max);

@@ -150,6 +150,21 @@ fi
 echo "p;_start;main;$(seq -f 'function%g' -s ';' 1 20) 5" >"$TMP/in"
 is "$("$report" "$TMP/in" | tail -n 1)" "      main > ... > function17 > function18 > function19 > function20" \
 	"a long stack keeps its innermost functions and main"
+runtime=$(seq -f 'interpreter_%g' -s ';' 1 5)
+for names in 'py::f:/usr/lib/app.py py::f:app.py' 'php::C::f:/srv/x.php php::C::f:x.php' 'ruby::Integer#/:calc.rb ruby::Integer#/:calc.rb' \
+	'perl::P::f:lib/P.pm perl::P::f:P.pm' 'JS:f_/srv/app.js JS:f_/srv/app.js'; do
+	echo "p;_start;main;$runtime;${names% *};$runtime;${names% *};$runtime;poll 5" >"$TMP/in"
+	is "$("$report" "$TMP/in" | tail -n 1)" "      ${names#* } > ${names#* } > ... > poll" \
+		"a long stack keeps the functions of an interpreter's program: ${names#* }"
+done
+echo "p;main;$runtime;JS:f /srv/lib/app.js;$runtime;write 5" >"$TMP/in"
+is "$("$report" "$TMP/in" | tail -n 1)" "      JS:f app.js > ... > write" "and the file's name, without directories, of JavaScript"
+echo "p;main;$runtime;$(seq -f 'py::function_%g:/srv/app.py' -s ';' 1 9) 5" >"$TMP/in"
+is "$("$report" "$TMP/in" | tail -n 1)" "      ... > py::function_8:app.py > py::function_9:app.py" \
+	"of these, the innermost"
+is "$("$report" --width 40 "$TMP/in" | tail -n 1)" "      ... > py::fu...:app.py" "in a narrow table, one of them, cut"
+in_file "ab 1/2 1.5: 5 offcpu-time: \n\t1 poll (/bin/x)\n$(seq -f '\t1 native_function_%g (/bin/x)\n' -s '' 1 9)\t0 Lcom/example/App;::f ([java])\n\t1 main (/bin/x)\n\n"
+is "$("$report" "$TMP/in" | tail -n 1)" "      Lcom/example/App:::f > ... > poll" "and methods of Java"
 echo "p;naïve_größe_$(printf '%0200d' 0)_größe_end 5" >"$TMP/in"
 run "$report" "$TMP/in"
 is "$(tail -n 1 "$out" | perl -CS -ne 'chomp; print length')" 80 "a name of several bytes a character is cut to the width"
