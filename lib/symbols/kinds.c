@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "symbols/kinds.h"
+#include "base/hash.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 
 /* The table, a string for each line. */
 static const char own_table[] = ""
@@ -19,8 +21,15 @@ static const char *const subjects[SUBJECTS] = { "syscall", "kernel", "user", "mo
 
 /* A name, in which each '*' stands for anything. */
 struct pattern {
-	const char *text;
-	uint8_t subject; /* enum subject */
+	const char *text; /* from its first byte that is not '*' */
+	uint16_t next; /* the next one in the same list, plus one; 0 = none */
+};
+
+/* Most names match no pattern, so patterns are in lists by their first byte; the numbers are those of the
+   first ones, plus one. */
+struct pattern_lists {
+	uint16_t whole[UCHAR_MAX + 1];
+	uint16_t anywhere[UCHAR_MAX + 1]; /* '*' comes first */
 };
 
 /* One of the patterns [first, first + n). */
@@ -33,7 +42,7 @@ struct condition {
 struct rule {
 	const char *kind;
 	const char *states; /* letters, NULL = any */
-	bool preempted, kthread, loop;
+	bool call, preempted, kthread, loop;
 	uint8_t n;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -42,6 +51,7 @@ struct kinds {
 	char *texts[2]; /* the tables, cut into words; rules point into them */
 	struct pattern *patterns;
 	size_t n_patterns, patterns_cap;
+	struct pattern_lists lists[SUBJECTS];
 	struct rule *rules;
 	size_t n_rules, rules_cap;
 };
@@ -72,20 +82,20 @@ static bool is_kind(const char *word)
 	return *word && strlen(word) <= 32;
 }
 
-static int add_pattern(struct kinds *k, enum subject subject, char *text, struct err *e)
+static int add_pattern(struct kinds *k, enum subject subject, const char *name, struct err *e)
 {
-	struct pattern *p;
+	const char *text = name + strspn(name, "*");
+	struct pattern_lists *l = &k->lists[subject];
+	uint16_t *list = &(text == name ? l->whole : l->anywhere)[(unsigned char)*text];
 
 	if (k->n_patterns == PATTERNS_MAX)
 		return err_set(e, -EINVAL, "there are more than %d names", PATTERNS_MAX);
 	if (base_grow(&k->patterns, &k->patterns_cap, k->n_patterns + 1, sizeof(*k->patterns)) != 0)
 		return err_nomem(e, "rules");
-	if (!text[strspn(text, "*")])
+	if (!*text)
 		return err_set(e, -EINVAL, "a name is missing");
-	p = &k->patterns[k->n_patterns];
-	p->subject = (uint8_t)subject;
-	p->text = text;
-	k->n_patterns++;
+	k->patterns[k->n_patterns] = (struct pattern){ .text = text, .next = *list };
+	*list = (uint16_t)++k->n_patterns;
 	return 0;
 }
 
@@ -97,7 +107,7 @@ static int add_condition(struct kinds *k, struct rule *r, enum subject subject, 
 
 	if (r->n == CONDITIONS_MAX)
 		return err_set(e, -EINVAL, "a rule has at most %d conditions", CONDITIONS_MAX);
-	if ((subject == SUBJECT_MODULE) != (strcmp(r->kind, CALL) == 0) && subject != SUBJECT_USER)
+	if ((subject == SUBJECT_MODULE) != r->call && subject != SUBJECT_USER)
 		return err_set(e, -EINVAL, "'%s=' does not go with '%s'", subjects[subject], r->kind);
 	c->first = (uint16_t)k->n_patterns;
 	while (rc == 0 && (name = strsep(&rest, "|")))
@@ -147,6 +157,7 @@ static int take_line(struct kinds *k, char *line, struct err *e)
 	if (!is_kind(word))
 		return err_set(e, -EINVAL, "'%s' is not a kind: small letters, digits and '-'", word);
 	r.kind = word;
+	r.call = strcmp(word, CALL) == 0;
 	while (rc == 0 && (word = strtok_r(NULL, blanks, &save)))
 		rc = take_word(k, &r, word, e);
 	if (rc)
@@ -290,6 +301,8 @@ static const char *kernel_name(const char *name, size_t *len)
 typedef uint64_t word;
 #define WORD_BITS 64
 
+#define RECENT_MAX 4096
+
 /* One set of patterns for each frame, made when it is needed. */
 struct names {
 	const struct kinds *k;
@@ -298,6 +311,7 @@ struct names {
 	word *sets;
 	bool *known; /* by frame number */
 	uint8_t *calls; /* 0 = not known, 1 = no, 2 = it only waits for its caller */
+	uint32_t recent[RECENT_MAX]; /* by name: a frame with that name whose set is made, plus one */
 };
 
 static void names_free(struct names *n)
@@ -307,11 +321,25 @@ static void names_free(struct names *n)
 	free(n->calls);
 }
 
+static void match_list(const struct names *n, word *set, uint16_t next, const char *name, size_t len)
+{
+	while (next) {
+		const size_t i = next - 1U;
+
+		if (matches(n->k->patterns[i].text, name, len))
+			set[i / WORD_BITS] |= (word)1 << i % WORD_BITS;
+		next = n->k->patterns[i].next;
+	}
+}
+
 static void match_name(const struct names *n, word *set, enum subject subject, const char *name, size_t len)
 {
-	for (size_t i = 0; i < n->k->n_patterns; i++)
-		if (n->k->patterns[i].subject == subject && matches(n->k->patterns[i].text, name, len))
-			set[i / WORD_BITS] |= (word)1 << i % WORD_BITS;
+	const struct pattern_lists *l = &n->k->lists[subject];
+
+	if (len)
+		match_list(n, set, l->whole[(unsigned char)*name], name, len);
+	for (size_t i = 0; i < len; i++)
+		match_list(n, set, l->anywhere[(unsigned char)name[i]], name + i, len - i);
 }
 
 static void match_frame(const struct names *n, word *set, const struct frame *f)
@@ -338,13 +366,32 @@ static void match_frame(const struct names *n, word *set, const struct frame *f)
 	match_name(n, set, SUBJECT_KERNEL, name, len);
 }
 
-static const word *set_of(const struct names *n, uint32_t frame)
+/* Frames of one function share their strings. */
+static bool same_names(const struct frame *a, const struct frame *b)
+{
+	return a->name == b->name && a->module == b->module && a->kernel == b->kernel && !a->n_inlined &&
+	       !b->n_inlined;
+}
+
+static void make_set(struct names *n, word *set, uint32_t id)
+{
+	const struct frame *f = resolve_frame(n->r, id);
+	uint32_t *recent = &n->recent[hash_mul((uintptr_t)f->name, HASH_K0) % RECENT_MAX];
+
+	if (*recent && same_names(f, resolve_frame(n->r, *recent - 1)))
+		memcpy(set, n->sets + (*recent - 1) * n->words, n->words * sizeof(*set));
+	else
+		match_frame(n, set, f);
+	*recent = id + 1;
+}
+
+static const word *set_of(struct names *n, uint32_t frame)
 {
 	word *set = n->sets + frame * n->words;
 
 	if (!n->known[frame]) {
 		n->known[frame] = true;
-		match_frame(n, set, resolve_frame(n->r, frame));
+		make_set(n, set, frame);
 	}
 	return set;
 }
@@ -366,7 +413,7 @@ static bool has_all(const struct rule *r, const word *set)
 }
 
 /* Does FRAME only wait for what its caller waits for? */
-static bool is_call(const struct names *n, uint32_t frame)
+static bool is_call(struct names *n, uint32_t frame)
 {
 	const word *set;
 
@@ -375,7 +422,7 @@ static bool is_call(const struct names *n, uint32_t frame)
 	set = set_of(n, frame);
 	n->calls[frame] = 1;
 	for (size_t i = 0; i < n->k->n_rules; i++)
-		if (strcmp(n->k->rules[i].kind, CALL) == 0 && has_all(&n->k->rules[i], set))
+		if (n->k->rules[i].call && has_all(&n->k->rules[i], set))
 			n->calls[frame] = 2;
 	return n->calls[frame] == 2;
 }
@@ -420,7 +467,7 @@ static uint32_t common(
 }
 
 /* Set `loop` of the waits of one thread. */
-static void find_loops(const struct names *n, const struct cap_reader *c, const struct stackids *s,
+static void find_loops(struct names *n, const struct cap_reader *c, const struct stackids *s,
 	struct wait_printer_record **waits, size_t count)
 {
 	const struct wait_printer_record *first = NULL;
@@ -458,7 +505,7 @@ static int by_thread(const void *a, const void *b)
 	return c ? c : CMP(x->tid, y->tid);
 }
 
-static int find_all_loops(const struct names *n, const struct cap_reader *c, const struct stackids *s,
+static int find_all_loops(struct names *n, const struct cap_reader *c, const struct stackids *s,
 	struct wait_printer_record *records, size_t count, struct err *e)
 {
 	_cleanup_free_ struct wait_printer_record **order =
@@ -479,32 +526,27 @@ static int find_all_loops(const struct names *n, const struct cap_reader *c, con
 
 /* --- kinds --- */
 
-static bool has_state(const struct rule *r, const struct cap_sample *s)
-{
-	char letters[16];
-
-	return !r->states || strpbrk(capture_state_letter(s->state, letters), r->states);
-}
-
 /* Its kind; SET is that of all frames of its stacks. */
 static const char *kind_of(const struct kinds *k, const struct cap_reader *c,
 	const struct wait_printer_record *w, const word *set)
 {
+	char text[16];
+	const char *letters = capture_state_letter(w->sample->state, text);
+
 	for (size_t i = 0; i < k->n_rules; i++) {
 		const struct rule *r = &k->rules[i];
 
-		if ((r->loop && !w->loop) ||
+		if (r->call || (r->loop && !w->loop) ||
 			(r->preempted && !(w->sample->flags & CAPTURE_SAMPLE_PREEMPTED)) ||
 			(r->kthread && !(c->procs[w->sample->proc].flags & CAPTURE_PROC_KTHREAD)) ||
-			!has_state(r, w->sample) || !has_all(r, set) || strcmp(r->kind, CALL) == 0)
+			(r->states && !strpbrk(letters, r->states)) || !has_all(r, set))
 			continue;
 		return r->kind;
 	}
 	return KIND_UNKNOWN;
 }
 
-static void add_sets(
-	const struct names *n, const struct stackids *s, const struct stackids_span *span, word *set)
+static void add_sets(struct names *n, const struct stackids *s, const struct stackids_span *span, word *set)
 {
 	const uint32_t *ids = stackids_at(s, span);
 
