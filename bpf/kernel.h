@@ -90,6 +90,11 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq; /* of the CPU that it was on last, whatever its class; also with that option */
 };
 
+/* Since 6.12. */
+struct sched_entity___delayed {
+	unsigned char sched_delayed; /* asleep, though on a run queue */
+};
+
 /* With CONFIG_SCHED_INFO. Both count by the clock of a run queue. */
 struct sched_info {
 	__u64 run_delay; /* for how long it has been on a run queue without running, in all */
@@ -142,6 +147,7 @@ struct task_struct {
 	void *stack;
 	unsigned int flags;
 	unsigned int on_cpu;
+	unsigned int on_rq;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct mm_struct *mm;

@@ -47,9 +47,14 @@ const volatile bool switch_has_state; /* sched_switch has ARG_STATE: since Linux
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
+const volatile __u32 waker_steps; /* --wakers: whose waker is recorded too, and so on; 0 = none */
 __u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
 __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted = 0; /* elements ever added to the aggregation maps */
+/* The kernel's code that interrupts enter by. With --wakers user space sets this before the recording begins. */
+struct {
+	__u64 start, end;
+} interrupts = {};
 
 struct agg_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -65,6 +70,17 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__array(values, struct agg_map);
 } agg SEC(".maps");
+
+/*
+ * One slot each: user space sets them to record_switch and record_waking. The
+ * kernel lets only programs at the same event tail-call each other.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} recording SEC(".maps"), recording_wakers SEC(".maps");
 
 static __always_inline void announce(
 	struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
@@ -130,6 +146,15 @@ static __always_inline bool key_init(
 		key->flags |= OFFCPU_F_DROP_STATE;
 	return true;
 }
+
+#ifndef OFFCPU_RAW
+#include "offcpu_wakers.bpf.h"
+#else
+static __always_inline struct offcpu_stack_id waker_of(struct task_struct *task, const struct offcpu_key *key)
+{
+	return (struct offcpu_stack_id){};
+}
+#endif
 
 /*
  * Add up the wait of the scratch key, which began at START and has ended. The thread
@@ -212,11 +237,12 @@ __noinline int account(__u64 start, __u64 now, __u64 runnable)
 	return 0;
 }
 
-/* The wait of W that `start` describes ended at END or earlier; RUNNABLE as in account(). */
-static __always_inline void finish(
-	struct scratch *s, struct offcpu_wait *w, __u64 start, __u64 end, __u64 runnable)
+/* The wait of TASK in W that `start` describes ended at END or earlier; RUNNABLE as in account(). */
+static __always_inline void finish(struct task_struct *task, struct scratch *s, struct offcpu_wait *w,
+	__u64 start, __u64 end, __u64 runnable)
 {
 	s->key = start == OFFCPU_INITIAL ? w->initial : w->key;
+	s->key.waker = waker_of(task, &s->key);
 	if (w->pending && w->late_start == start) {
 		s->key.user = w->late;
 		s->count.walked_late++;
@@ -254,7 +280,7 @@ static __always_inline void finish_late(
 	}
 	end = now - (task_get(task, se.sum_exec_runtime) - task_get(task, se.prev_sum_exec_runtime));
 	s->count.end_estimated++;
-	finish(s, w, start, start > OFFCPU_INITIAL && end < start ? start : end, runnable_of(task, w, start));
+	finish(task, s, w, start, start > OFFCPU_INITIAL && end < start ? start : end, runnable_of(task, w, start));
 }
 
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state, __u64 now)
@@ -395,7 +421,7 @@ static __always_inline void enter_wait(struct task_struct *task, struct offcpu_w
 	if (start == OFFCPU_ON_CPU)
 		s->count.begin_unseen += wait_is_known(w);
 	else
-		finish(s, w, start, now, runnable_of(task, w, start));
+		finish(task, s, w, start, now, runnable_of(task, w, start));
 }
 
 /*
@@ -416,7 +442,7 @@ static __always_inline void outside(struct task_struct *task, bool leaves, __u64
 		finish_late(task, s, w, now);
 	start = start_replace(w, OFFCPU_UNKNOWN);
 	if (!leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN && hot.phase == OFFCPU_RECORDING)
-		finish(s, w, start, now, runnable_of(task, w, start));
+		finish(task, s, w, start, now, runnable_of(task, w, start));
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now)
@@ -468,13 +494,6 @@ int record_switch(__u64 *ctx)
 	}
 	return 0;
 }
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} recording SEC(".maps"); /* user space sets this to record_switch */
 
 /*
  * Runs at every switch of every task. It is a separate program, so that

@@ -30,6 +30,7 @@
 		8) /* hashed eight at a time */
 #define OFFCPU_COMM_LEN 16
 #define OFFCPU_COMMS_MAX 16 /* for -c */
+#define OFFCPU_WAKERS_MAX 8 /* steps of a chain of wakers */
 
 /* The values of offcpu_wait.start that are not a time. */
 enum offcpu_start {
@@ -72,7 +73,12 @@ struct offcpu_key {
 	struct offcpu_stack_id kernel, user;
 	__u32 flags;
 	__u32 pad;
+	/* who ended the wait (struct offcpu_ev_waker); hi == 0: no waker is known. Without --wakers it is not part
+	   of the keys of maps: these have OFFCPU_KEY_BARE bytes */
+	struct offcpu_stack_id waker;
 };
+
+#define OFFCPU_KEY_BARE __builtin_offsetof(struct offcpu_key, waker)
 
 struct offcpu_value {
 	__u64 total_ns, count, max_ns;
@@ -101,6 +107,13 @@ struct offcpu_wait {
 	struct offcpu_key initial;
 };
 
+/* A thread's second task storage: who woke it last. */
+struct offcpu_woken {
+	struct offcpu_stack_id by[OFFCPU_WAKERS_MAX]; /* the chains of 1, 2 ... wakers */
+	__u32 fresh; /* no wait has ended by it yet */
+	__u32 steps; /* of a thread that is no target: how many wakers the threads want that it wakes */
+};
+
 enum offcpu_event_type {
 	OFFCPU_EV_STACK = 1,
 	OFFCPU_EV_THREAD = 2,
@@ -112,6 +125,7 @@ enum offcpu_event_type {
 	OFFCPU_EV_CODE = 8, /* struct offcpu_ev_code */
 	OFFCPU_EV_METHOD = 9, /* struct offcpu_ev_method */
 	OFFCPU_EV_INLINED = 10, /* struct offcpu_ev_inlined */
+	OFFCPU_EV_WAKER = 11,
 };
 
 /*
@@ -120,8 +134,10 @@ enum offcpu_event_type {
  */
 #define OFFCPU_EXACT (1ULL << 63)
 
-/* offcpu_ev_stack.script_reason of a kernel stack that does not begin with frames of the tracer */
+/* offcpu_ev_stack.script_reason of a kernel stack that does not begin with frames of the tracer; and of one
+   that was taken at a wake-up */
 #define OFFCPU_NOT_TRACED 255
+#define OFFCPU_WAKING 254
 
 /* A stack seen for the first time, or sent again: user space keeps the first copy. */
 struct offcpu_ev_stack {
@@ -149,6 +165,28 @@ struct offcpu_ev_thread {
 	__u32 pad;
 	char comm[OFFCPU_COMM_LEN];
 	char leader_comm[OFFCPU_COMM_LEN];
+};
+
+/* offcpu_waker.flags: the values of enum cap_waker_flags */
+#define OFFCPU_WAKER_INTERRUPT 1 /* no thread: an interrupt, such as that of a timer */
+#define OFFCPU_WAKER_HIDDEN 2 /* a thread that the recorder may not see, or had no memory for */
+
+struct offcpu_waker {
+	__u32 tgid, tid;
+	__u64 start_boot_ns;
+	__u32 exec_id;
+	__u32 flags;
+	struct offcpu_stack_id kernel, user;
+	struct offcpu_stack_id next; /* who had woken the waker; hi == 0: not known */
+};
+
+/* A waker seen for the first time, or sent again. */
+struct offcpu_ev_waker {
+	__u32 type;
+	__u32 pad;
+	__u64 time_ns; /* of this wake-up */
+	struct offcpu_stack_id id;
+	struct offcpu_waker waker;
 };
 
 /*
@@ -216,6 +254,8 @@ struct offcpu_counters {
 	__u64 storage; /* lost: no task storage, so no duration either */
 	__u64 ring_full; /* stacks that could not be sent (sent again at their next wait) */
 	__u64 ring_thread; /* thread names that could not be sent (sent again) */
+	__u64 ring_waker; /* wakers that could not be sent (sent again) */
+	__u64 waker_storage; /* wake-ups without task storage */
 	__u64 begin_unseen; /* lost: the tracepoint missed the switch away */
 	__u64 end_estimated; /* the tracepoint missed the switch back: the end is computed */
 	__u64 invisible; /* not recorded: thread not visible in the recorder's PID namespace; not in `seen` */
@@ -239,19 +279,22 @@ struct offcpu_fields {
 	__u16 rename_pid, rename_newcomm; /* task/task_rename; pid 0 = no such field */
 };
 
-_Static_assert(sizeof(struct offcpu_key) == 64, "offcpu_key");
+_Static_assert(sizeof(struct offcpu_key) == 80, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 200, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_wait) == 232, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_woken) == 136, "offcpu_woken");
+_Static_assert(sizeof(struct offcpu_ev_waker) == 104, "offcpu_ev_waker");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_snapshot) == 96 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
 	"offcpu_ev_snapshot");
-_Static_assert(sizeof(struct offcpu_ev_open) == 88, "offcpu_ev_open");
+_Static_assert(sizeof(struct offcpu_ev_open) == 104, "offcpu_ev_open");
 _Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
 _Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");
 
 _Static_assert(__builtin_offsetof(struct offcpu_ev_stack, id) == 8, "ev_stack.id");
 _Static_assert(__builtin_offsetof(struct offcpu_ev_stack, frames) == 40, "ev_stack.frames");
 _Static_assert(__builtin_offsetof(struct offcpu_key, kernel) == 24, "key.kernel");
+_Static_assert(OFFCPU_KEY_BARE == 64, "key.waker");
 
 #endif

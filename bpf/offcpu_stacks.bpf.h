@@ -36,8 +36,13 @@ struct scratch {
 	__u64 cpu_last_ns; /* when the clock of this CPU fired last (offcpu_cpu.bpf.h) */
 #ifdef OFFCPU_RAW
 	struct pt_regs regs; /* a copy: programs cannot load them directly */
+#else
+	struct offcpu_ev_waker waker;
 #endif
 };
+
+/* of an element of a map for each CPU: PCPU_MIN_UNIT_SIZE */
+_Static_assert(sizeof(struct scratch) <= 32768, "scratch");
 
 /* Entry 0: the switch program, which nothing interrupts. */
 struct {

@@ -55,8 +55,9 @@ static const struct cli_option options[] = {
 	{ 0, "balanced", NULL, "cut the final arguments of a name only: templates and operators stay",
 		CLI_FLAG(struct opts, folding.frames.balanced) },
 	{ 0, "threads", NULL, "a first frame that names the thread", CLI_FLAG(struct opts, folding.threads) },
-	{ 0, "delimit", NULL, "- between user and kernel frames, -- before a waker",
-		CLI_FLAG(struct opts, folding.delimit) },
+	{ 0, "wakers", NULL, "behind each stack --, who ended the wait, and so on",
+		CLI_FLAG(struct opts, folding.wakers) },
+	{ 0, "delimit", NULL, "- between user and kernel frames", CLI_FLAG(struct opts, folding.delimit) },
 	{ 0, "reverse", NULL, "innermost frame first", CLI_FLAG(struct opts, folding.reverse) },
 	{ 0, "min", "VALUE", "omit stacks whose sum is less (50, 10us, 5ms)", CLI_TEXT(struct opts, min) },
 	{ 0, "top", "N", "only the N greatest", CLI_NUMBER(struct opts, query.top), .min = 1 },
@@ -115,6 +116,8 @@ static int check(const struct cli *c, void *opts)
 	if (o->folding.weight != FOLDING_BOTH && (o->folding.by_count || o->folding.runnable))
 		return cli_usage(c, "--weight=%s and %s exclude one another", weights[o->folding.weight],
 			o->folding.by_count ? "--unit=count" : "--runnable");
+	if (o->folding.wakers && o->folding.runnable)
+		return cli_usage(c, "--wakers and --runnable exclude one another");
 	return check_kinds(c, o);
 }
 
@@ -180,6 +183,19 @@ static int report_kinds(const struct folding_report *r)
 	return CLI_INCOMPLETE;
 }
 
+/* Without a waker --wakers folds nothing that fold without it does not. */
+static int report_wakers(const struct opts *o, const struct folding_report *r)
+{
+	struct err e = { 0 };
+
+	if (!o->folding.wakers || !r->folded || r->with_waker)
+		return CLI_OK;
+	err_set(&e, -ENODATA, "no wait has a waker");
+	err_hint(&e, "they are in the text of symbolize, of what offcpu-record --wakers recorded");
+	cli_error(&cli, &e);
+	return CLI_INCOMPLETE;
+}
+
 static int report_malformed(const struct folding_report *r)
 {
 	struct err e = { 0 };
@@ -215,6 +231,7 @@ static int report(const struct opts *o, const struct folding_report *r, const st
 			l->vanished == 1 ? "stack is" : "stacks are");
 	status = worse(status, report_runnable(o, r));
 	status = worse(status, report_kinds(r));
+	status = worse(status, report_wakers(o, r));
 	return worse(status, report_malformed(r));
 }
 

@@ -95,6 +95,10 @@ static const struct cli_option options[] = {
 		CLI_FLAG(struct recargs, rec.bpf.preempted) },
 	{ 0, "on-cpu", "HZ", "also what threads execute: samples of a clock, HZ a second (default 99)",
 		CLI_NUMBER(struct recargs, rec.bpf.cpu_hz), .min = 1, .max = HZ_MAX, .otherwise = HZ_TEXT },
+	{ 0, "wakers", "N",
+		"also who ended each wait, and with 2 to 8 who had woken that one, and so on (default 1)",
+		CLI_NUMBER(struct recargs, rec.bpf.wakers), .min = 1, .max = OFFCPU_WAKERS_MAX,
+		.otherwise = "1" },
 	{ 0, "kthreads", NULL, "kernel threads too (with -a)", CLI_FLAG(struct recargs, rec.bpf.kthreads) },
 	{ CLI_HEADING("Which stacks") },
 	{ 'U', "user-stacks", NULL, "user stacks only", CLI_FLAG(struct recargs, rec.bpf.no_kernel_stacks) },
@@ -155,6 +159,7 @@ static const char *misfit(const struct recargs *o, enum record_mode mode, size_t
 	} all[] = {
 		{ r->bpf.cpu_hz && !o->oncpu, IN(BTF), "--on-cpu",
 			"goes with mode btf: --mode btf, or auto" },
+		{ r->bpf.wakers, IN(BTF), "--wakers", "goes with mode btf: --mode btf, or auto" },
 		{ o->hz && !o->oncpu, IN(PROCFS), "-F", "goes with mode procfs: --mode procfs, or auto" },
 		{ r->ptrace, IN(PROCFS), "--ptrace", "goes with mode procfs: --mode procfs, or auto" },
 		{ r->bpf.btf_file, IN(RAW), "--btf", "goes with mode raw: --mode raw, or auto" },
@@ -218,6 +223,7 @@ static int check_oncpu(const struct cli *c, const struct recargs *o)
 			       : b->state_mask ? "--state"
 			       : b->min_ns     ? "--min"
 			       : b->max_ns     ? "--max"
+			       : b->wakers     ? "--wakers"
 			       : b->cpu_hz     ? "--on-cpu"
 					       : NULL;
 

@@ -94,6 +94,7 @@ struct job {
 static void job_free(struct job *j)
 {
 	free(j->list.records);
+	free(j->list.wakers);
 	kinds_free(j->kinds);
 	stackids_free(j->list.stacks);
 	resolve_close(j->r);
@@ -139,8 +140,11 @@ static int select_samples(struct job *j, struct err *e)
 	const struct cap_reader *c = j->c;
 	bool sorted = true;
 
+	j->list.c = c;
+	j->list.r = j->r;
+	j->list.wakers = calloc(c->n_wakers + 1, sizeof(*j->list.wakers));
 	j->list.records = calloc(c->n_samples + 1, sizeof(*j->list.records));
-	if (!j->list.records)
+	if (!j->list.records || !j->list.wakers)
 		return err_nomem(e, "samples");
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i];
@@ -165,6 +169,26 @@ static int select_samples(struct job *j, struct err *e)
 	return 0;
 }
 
+/* Wakers of waits that are not selected cost little. */
+static int resolve_wakers(struct job *j)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < j->c->n_wakers && rc == 0; i++) {
+		const struct cap_waker *w = &j->c->wakers[i];
+		const struct cap_sample at = { .proc = w->proc,
+			.kstack = w->kstack,
+			.ustack = w->ustack,
+			.first_ns = w->first_ns,
+			.last_ns = w->first_ns };
+
+		rc = stackids_kernel(j->list.stacks, &at, &j->list.wakers[i].kernel);
+		if (rc == 0 && w->proc != CAPTURE_NONE)
+			rc = stackids_user(j->list.stacks, &at, &j->list.wakers[i].user);
+	}
+	return rc;
+}
+
 /* Resolve every address before the first line: the header names the files that were not used. */
 static int resolve_all(struct job *j, struct err *e)
 {
@@ -176,9 +200,9 @@ static int resolve_all(struct job *j, struct err *e)
 		rc = stackids_kernel(j->list.stacks, r->sample, &r->kernel);
 		rc = rc ? rc : stackids_user(j->list.stacks, r->sample, &r->user);
 	}
+	rc = rc ? rc : resolve_wakers(j);
 	rc = rc ? err_nomem(e, "frames") : resolve_run(j->r, e);
-	return rc ? rc
-		  : kinds_find(j->kinds, j->c, j->r, j->list.stacks, j->list.records, j->list.n_records, e);
+	return rc ? rc : kinds_find(j->kinds, &j->list, e);
 }
 
 static int print_all(struct job *j, struct err *e)
@@ -188,8 +212,6 @@ static int print_all(struct job *j, struct err *e)
 
 	if (rc)
 		return rc;
-	j->list.c = j->c;
-	j->list.r = j->r;
 	j->list.json = j->o->format == FORMAT_JSON;
 	j->list.lines = j->o->lines;
 	j->list.scheduler = j->o->scheduler;

@@ -20,6 +20,13 @@ static const struct counter counters[] = {
 	{ "cpu.missed", COUNTER_NOTE, "period", "periods",
 		"of a CPU's clock without a sample: it fired late, as where a hypervisor shares the CPU" },
 
+	{ "wakers.known", COUNTER_DETAIL, "wait", "waits", "with the waker that ended it" },
+	{ "wakers.missing", COUNTER_NOTE, "wait", "waits", "ended without a waker that was seen" },
+	{ "wakers.no_maps", COUNTER_NOTE, "process that woke others", "processes that woke others",
+		"ended before their mappings could be read: no names of their user frames" },
+	{ "wakers.resent", COUNTER_PLAIN, "waker", "wakers", "sent again, as the ring buffer was full" },
+	{ "wakers.no_storage", COUNTER_PLAIN, "wake-up", "wake-ups", "no task storage for its waker" },
+
 	{ "filtered.preempted", COUNTER_NOT_RECORDED, "wait", "waits",
 		"runnable throughout (--preempted records them)" },
 	{ "filtered.preempted_ns", COUNTER_PLAIN, NULL, NULL, "of these" },

@@ -10,7 +10,7 @@ const char *cap_record_type_name(unsigned int type)
 {
 	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files",
 		"processes", "threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters",
-		"flush", "trailer", "JIT code", "names", "strings", "script frames" };
+		"flush", "trailer", "JIT code", "names", "strings", "script frames", "wakers" };
 
 	return type < CAPTURE_RECORD_TYPES ? names[type] : names[0];
 }
@@ -420,6 +420,31 @@ bool cap_record_get_script(struct rd *r, struct cap_script *s)
 	return !r->bad;
 }
 
+void cap_record_put_waker(struct buf *b, const struct cap_waker *w)
+{
+	buf_uleb(b, w->id);
+	buf_uleb(b, w->flags);
+	buf_uleb(b, (uint32_t)(w->proc + 1)); /* CAPTURE_NONE is 0 */
+	buf_uleb(b, w->tid);
+	buf_uleb(b, w->kstack);
+	buf_uleb(b, w->ustack);
+	buf_uleb(b, w->next);
+	buf_uleb(b, w->first_ns);
+}
+
+bool cap_record_get_waker(struct rd *r, struct cap_waker *w)
+{
+	w->id = get_u32(r);
+	w->flags = get_u32(r);
+	w->proc = get_u32(r) - 1;
+	w->tid = get_u32(r);
+	w->kstack = get_u32(r);
+	w->ustack = get_u32(r);
+	w->next = get_u32(r);
+	w->first_ns = get_uleb(r);
+	return !r->bad;
+}
+
 void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state)
 {
 	buf_uleb(b, s->proc);
@@ -433,8 +458,10 @@ void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap
 	buf_uleb(b, s->max_ns);
 	buf_sleb(b, (int64_t)(s->first_ns - state->first_ns));
 	buf_sleb(b, (int64_t)(s->last_ns - s->first_ns));
-	if (s->is_split)
-		buf_uleb(b, s->runnable_ns);
+	if (s->is_split || s->waker)
+		buf_uleb(b, s->is_split ? s->runnable_ns : s->total_ns + 1); /* more than all: not known */
+	if (s->waker)
+		buf_uleb(b, s->waker);
 	state->first_ns = s->first_ns;
 }
 
@@ -451,8 +478,11 @@ bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record
 	s->max_ns = get_uleb(r);
 	s->first_ns = state->first_ns + (uint64_t)rd_sleb(r);
 	s->last_ns = s->first_ns + (uint64_t)rd_sleb(r);
-	s->is_split = rd_left(r);
-	s->runnable_ns = s->is_split ? get_uleb(r) : 0;
+	s->runnable_ns = rd_left(r) ? get_uleb(r) : s->total_ns + 1;
+	s->is_split = s->runnable_ns != s->total_ns + 1;
+	if (!s->is_split)
+		s->runnable_ns = 0;
+	s->waker = rd_left(r) ? get_u32(r) : 0;
 	state->first_ns = s->first_ns;
 	return !r->bad;
 }
@@ -496,7 +526,7 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 
 #define CAPTURE_BLOCK_MINOR                                                                                  \
 	4 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
-	     1.4: samples' runnable_ns */
+	     1.4: samples' runnable_ns, wakers */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 

@@ -37,6 +37,7 @@ enum cap_record_type {
 	CAPTURE_RECORD_NAME = 15,
 	CAPTURE_RECORD_STRING = 16,
 	CAPTURE_RECORD_SCRIPT = 17,
+	CAPTURE_RECORD_WAKER = 18,
 	CAPTURE_RECORD_TYPES /* one more than the last */
 };
 
@@ -64,6 +65,7 @@ void cap_record_put_image(struct buf *b, const struct cap_image *i);
 void cap_record_put_ksym(struct buf *b, const struct cap_ksym *s);
 void cap_record_put_script(struct buf *b, const struct cap_script *s);
 void cap_record_put_stack(struct buf *b, const struct cap_stack *s);
+void cap_record_put_waker(struct buf *b, const struct cap_waker *w);
 void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state);
 void cap_record_put_counter(struct buf *b, const struct cap_counter *c);
 void cap_record_put_flush(struct buf *b, const struct cap_flush *f);
@@ -93,6 +95,7 @@ bool cap_record_get_exact(struct rd *r, uint32_t *exact, const struct cap_stack 
 bool cap_record_get_n_scripts(struct rd *r, struct cap_stack *s);
 bool cap_record_get_scripts(struct rd *r, struct cap_script_at *scripts, const struct cap_stack *s);
 bool cap_record_get_script(struct rd *r, struct cap_script *s);
+bool cap_record_get_waker(struct rd *r, struct cap_waker *w);
 bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record_state *state);
 bool cap_record_get_counter(struct rd *r, struct cap_counter *c);
 bool cap_record_get_flush(struct rd *r, struct cap_flush *f);

@@ -315,8 +315,8 @@ static void cap_damage_describe(
 
 /* Elements of each array; in `room`, allocated elements. */
 struct cap_store_counts {
-	size_t options, procs, threads, files, maps, images, ksyms, scripts, stacks, kinds, samples, counters,
-		frames, exact, places, pending;
+	size_t options, procs, threads, files, maps, images, ksyms, scripts, stacks, kinds, wakers, samples,
+		counters, frames, exact, places, pending;
 };
 
 struct cap_store {
@@ -331,6 +331,7 @@ struct cap_store {
 	struct cap_ksym *ksyms;
 	struct cap_script *scripts;
 	struct cap_stack *stacks;
+	struct cap_waker *wakers;
 	struct cap_sample *samples;
 	struct cap_counter *counters;
 	uint8_t *kinds; /* of each stack; an array of its own, so that every sample's check hits a cache */
@@ -489,6 +490,24 @@ static bool is_stack(const struct cap_store *s, uint32_t id, enum cap_stack_kind
 	return id < s->n.stacks && s->kinds[id] == kind;
 }
 
+static const char *take_waker(struct cap_store *s, struct rd *r)
+{
+	const struct cap_waker *k;
+
+	if (!ROOM(s, wakers, s->n.wakers + 1))
+		return no_memory;
+	if (!cap_record_get_waker(r, &s->wakers[s->n.wakers]))
+		return malformed;
+	k = &s->wakers[s->n.wakers++];
+	if (k->id != s->n.wakers)
+		return "a waker id out of order";
+	if (k->proc != CAPTURE_NONE && k->proc >= s->n.procs)
+		return "a waker of a process that is not there";
+	if (!is_stack(s, k->kstack, CAPTURE_STACK_KERNEL) || !is_stack(s, k->ustack, CAPTURE_STACK_USER))
+		return "a waker with a stack that is not there";
+	return k->next < k->id ? NULL : "a waker whose own waker is not there";
+}
+
 static const char *take_sample(struct cap_store *s, struct rd *r, struct cap_record_state *state)
 {
 	const struct cap_sample *k;
@@ -504,7 +523,7 @@ static const char *take_sample(struct cap_store *s, struct rd *r, struct cap_rec
 		return "a sample with a stack that is not there";
 	if (k->runnable_ns > k->total_ns)
 		return "a sample that was runnable for longer than it took";
-	return NULL;
+	return k->waker <= s->n.wakers ? NULL : "a sample with a waker that is not there";
 }
 
 static const char *take_counter(struct cap_store *s, struct rd *r)
@@ -559,6 +578,8 @@ static const char *take_record(
 		return take_script(s, r);
 	case CAPTURE_RECORD_STACK:
 		return take_stack(s, r);
+	case CAPTURE_RECORD_WAKER:
+		return take_waker(s, r);
 	case CAPTURE_RECORD_SAMPLE:
 		return take_sample(s, r, state);
 	case CAPTURE_RECORD_COUNTER:
@@ -588,14 +609,14 @@ static uint64_t hash_sample(const struct cap_sample *s)
 	h ^= (uint64_t)s->kstack << 32 | s->ustack;
 	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
 	h ^= (uint64_t)s->flags << 32 | s->state;
-	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93) ^ s->waker * UINT64_C(0x9e3779b97f4a7c15);
 	return h ^ h >> 32;
 }
 
 static bool same_key(const struct cap_sample *a, const struct cap_sample *b)
 {
 	return a->ustack == b->ustack && a->kstack == b->kstack && a->tid == b->tid && a->proc == b->proc &&
-	       a->state == b->state && a->flags == b->flags;
+	       a->state == b->state && a->flags == b->flags && a->waker == b->waker;
 }
 
 static uint64_t add_saturating(uint64_t a, uint64_t b)
@@ -789,6 +810,7 @@ static void cap_store_free(struct cap_store *s)
 	free(s->places);
 	free(s->stacks);
 	free(s->kinds);
+	free(s->wakers);
 	free(s->samples);
 	free(s->counters);
 	free(s->frames);
@@ -892,6 +914,7 @@ static void show(struct load *l)
 	c->ksyms = s->ksyms, c->n_ksyms = s->n.ksyms;
 	c->scripts = s->scripts, c->n_scripts = s->n.scripts;
 	c->stacks = s->stacks, c->n_stacks = s->n.stacks;
+	c->wakers = s->wakers, c->n_wakers = s->n.wakers;
 	c->samples = s->samples, c->n_samples = s->n.samples;
 	c->counters = s->counters, c->n_counters = s->n.counters;
 	c->jits = s->names.jits, c->n_jits = s->names.n.jits;

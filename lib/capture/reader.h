@@ -42,12 +42,13 @@ struct cap_reader {
 	struct cap_script *scripts; /* by id */
 	struct cap_ksym *ksyms; /* sorted by start, one of each; none extends beyond the start of the next */
 	struct cap_stack *stacks; /* index = id */
-	struct cap_sample *samples; /* merged by key: one for each (proc, tid, stacks, state, flags) */
+	struct cap_waker *wakers; /* index = id - 1; `next` is a smaller id */
+	struct cap_sample *samples; /* merged by key: one for each (proc, tid, stacks, state, flags, waker) */
 	struct cap_counter *counters; /* the last value of each name */
 	struct cap_jit *jits; /* sorted by proc, start, from_ns, kind */
 	struct cap_name *names; /* sorted by file, offset; one for each pair */
 	size_t n_options, n_procs, n_threads, n_files, n_maps, n_images, n_ksyms, n_scripts, n_stacks,
-		n_samples, n_counters, n_jits, n_names;
+		n_wakers, n_samples, n_counters, n_jits, n_names;
 
 	bool complete; /* there is a trailer and no damage */
 	struct cap_trailer trailer; /* zero and "" if there is none */

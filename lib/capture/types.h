@@ -264,6 +264,25 @@ struct cap_stack {
 	const struct cap_script_at *scripts;
 };
 
+enum cap_waker_flags {
+	CAPTURE_WAKER_INTERRUPT = 1, /* no thread: an interrupt, whose frames the kernel stack has */
+	CAPTURE_WAKER_HIDDEN = 2, /* a thread that the recorder could not see, or had no memory for */
+};
+
+/*
+ * Who ended waits: a thread in one place, and who had woken that one. Wakers
+ * alone have ids from 1, so that 0 is none.
+ */
+struct cap_waker {
+	uint32_t id;
+	uint32_t flags; /* enum cap_waker_flags; above them a mapping epoch, as in samples */
+	uint32_t proc; /* CAPTURE_NONE: no thread, or not known */
+	uint32_t tid;
+	uint32_t kstack, ustack; /* cap_stack ids; the stack at the wake-up */
+	uint32_t next; /* the waker of this one when it was woken last; 0 = not known, or not requested */
+	uint64_t first_ns; /* when a wait began that it ended; others are later */
+};
+
 enum cap_sample_flags {
 	CAPTURE_SAMPLE_OPEN = 1, /* the wait had not ended when the recording stopped */
 	CAPTURE_SAMPLE_INITIAL = 2, /* it had begun when the recording started; counted from there */
@@ -280,7 +299,7 @@ enum cap_sample_flags {
 };
 
 /*
- * The waits of one thread with the same stacks, state and flags. The same key
+ * The waits of one thread with the same stacks, state, flags and waker. The same key
  * appears once for each flush in which it had waits: sum these records.
  */
 struct cap_sample {
@@ -292,6 +311,7 @@ struct cap_sample {
 	uint64_t first_ns, last_ns; /* when the first and the last of these waits began */
 	bool is_split; /* runnable_ns is known */
 	uint64_t runnable_ns; /* of total_ns: on a run queue, after the wake-up or since it lost the CPU */
+	uint32_t waker; /* cap_waker id; 0 = not known */
 };
 
 /*

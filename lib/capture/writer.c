@@ -37,7 +37,7 @@ struct cap_writer {
 	char message[256]; /* about a record that no reader would accept */
 	uint64_t bytes;
 	uint32_t seq;
-	struct ids procs, files, scripts, stacks;
+	struct ids procs, files, scripts, stacks, wakers; /* of wakers, their ids less one */
 	struct intern strings; /* those that were written; the id is that of the record */
 	struct cap_record_state state;
 	struct buf scratch; /* one record, until its length is known */
@@ -48,9 +48,9 @@ struct cap_writer {
 /* The order of the blocks in a flush: references must point backwards. */
 static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE,
 	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
-	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK, CAPTURE_RECORD_SAMPLE,
-	CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME, CAPTURE_RECORD_COUNTER,
-	CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
+	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK, CAPTURE_RECORD_WAKER,
+	CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME,
+	CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
 
 /* --- records into queues --- */
 
@@ -210,11 +210,26 @@ void cap_writer_stack(struct cap_writer *w, const struct cap_stack *s)
 	end_record(w, CAPTURE_RECORD_STACK);
 }
 
+void cap_writer_waker(struct cap_writer *w, const struct cap_waker *k)
+{
+	if (k->proc != CAPTURE_NONE)
+		refer(&w->procs, k->proc);
+	refer(&w->stacks, k->kstack);
+	refer(&w->stacks, k->ustack);
+	if (k->next >= k->id)
+		refuse(w, "a waker comes before the one that had woken it");
+	next_id(w, &w->wakers, (uint64_t)k->id - 1, "waker ids are not 1, 2, 3 ...");
+	cap_record_put_waker(begin_record(w), k);
+	end_record(w, CAPTURE_RECORD_WAKER);
+}
+
 void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s)
 {
 	refer(&w->procs, s->proc);
 	refer(&w->stacks, s->kstack);
 	refer(&w->stacks, s->ustack);
+	if (s->waker)
+		refer(&w->wakers, s->waker - 1);
 	cap_record_put_sample(begin_record(w), s, &w->state);
 	end_record(w, CAPTURE_RECORD_SAMPLE);
 }
@@ -419,6 +434,8 @@ static int flush(struct cap_writer *w)
 		refuse(w, "a record refers to a file that was not written");
 	if (w->stacks.need > w->stacks.have)
 		refuse(w, "a sample refers to a stack that was not written");
+	if (w->wakers.need > w->wakers.have)
+		refuse(w, "a sample refers to a waker that was not written");
 	if (w->code)
 		return w->code;
 	code = write_queues(w);

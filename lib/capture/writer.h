@@ -55,6 +55,7 @@ void cap_writer_image(struct cap_writer *w, const struct cap_image *i);
 void cap_writer_ksym(struct cap_writer *w, const struct cap_ksym *s);
 void cap_writer_script(struct cap_writer *w, const struct cap_script *s);
 void cap_writer_stack(struct cap_writer *w, const struct cap_stack *s);
+void cap_writer_waker(struct cap_writer *w, const struct cap_waker *k);
 void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s);
 void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c);
 void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j);

@@ -161,7 +161,7 @@ static int make_maps(struct priv_bpf *b, struct err *e)
 	if (rc)
 		return rc;
 	unwindspace_fds(b->space, &b->fds);
-	rc = aggmap_open(&b->agg, 1024, e);
+	rc = aggmap_open(&b->agg, 1024, false, e);
 	return rc ? rc : offprogs_load_maps(&b->progs, &opts, b->agg.outer_fd, e);
 }
 

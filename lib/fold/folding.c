@@ -134,6 +134,9 @@ struct folding {
 	struct buf functions; /* text of the frames */
 	struct perfscript_str module; /* of the innermost user frame */
 	bool has_module;
+	bool has_waker; /* the current stack */
+	size_t n_own; /* and then the frames of the thread itself */
+	struct perfscript_str waker; /* whose frames are being read; empty: none */
 	struct buf text; /* the current stack or name */
 	struct buf scratch;
 };
@@ -330,9 +333,9 @@ static int add_line(
 	}
 	if (f->o->delimit || f->o->module)
 		side = foldframe_side(&frame);
-	if (side == FOLDFRAME_WAKER)
+	if (side == FOLDFRAME_WAKER && !f->has_waker)
 		return add_waker_mark(f, e);
-	if (f->o->module && side == FOLDFRAME_USER && !f->has_module) {
+	if (f->o->module && side == FOLDFRAME_USER && !f->has_module && !f->has_waker) {
 		f->has_module = true;
 		f->module = frame.dso;
 	}
@@ -346,6 +349,73 @@ static int add_line(
 	return push_frame(f, at, side, e);
 }
 
+/* End the frames of the current waker with its name, from "comm pid/tid" or "[timer]". */
+static int end_waker(struct folding *f, struct err *e)
+{
+	struct perfscript_str name = f->waker;
+	const char *space = name.len ? memrchr(name.p, ' ', name.len) : NULL, *end = name.p + name.len;
+	size_t at = f->functions.len;
+
+	if (!name.len)
+		return 0;
+	f->waker.len = 0;
+	if (!space || name.p[0] == '[')
+		space = end;
+	put_comm(&f->functions, (struct perfscript_str){ name.p, (size_t)(space - name.p) });
+	if (space < end && (f->o->pid || f->o->tid)) {
+		const char *slash = f->o->tid ? end : memchr(space, '/', (size_t)(end - space));
+
+		buf_put(&f->functions, "-", 1);
+		buf_put(&f->functions, space + 1, (size_t)((slash ? slash : end) - space) - 1);
+	}
+	return push_frame(f, at, FOLDFRAME_WAKER, e);
+}
+
+static int begin_waker(struct folding *f, struct perfscript_str name, struct err *e)
+{
+	int code = end_waker(f, e);
+	size_t at = f->functions.len;
+
+	if (!f->has_waker)
+		f->n_own = f->n_frames;
+	f->has_waker = true;
+	f->waker = name;
+	buf_put(&f->functions, "--", 2);
+	return code ? code : push_frame(f, at, FOLDFRAME_WAKER, e);
+}
+
+/* A comment in a record: of a waker, one of its frames, or something else. */
+static int add_comment(struct folding *f, const char *line, size_t len, const char **bad, struct err *e)
+{
+	struct perfscript_str name;
+
+	if (perfscript_waker(line, len, &name))
+		return begin_waker(f, name, e);
+	if (!f->waker.len || len < 2 || line[1] != '\t')
+		return 0;
+	return add_line(f, starts(f->waker.p, f->waker.len, "java"), line + 1, len - 1, bad, e);
+}
+
+/* The frames of wakers came after the thread's own, each waker innermost first: put them before, in reverse.
+ */
+static void turn_wakers(struct folding *f)
+{
+	const size_t n = f->n_frames, own = f->n_own;
+	struct frame_span *v = f->frames, swap;
+
+	for (size_t i = 0; i < n / 2; i++)
+		swap = v[i], v[i] = v[n - 1 - i], v[n - 1 - i] = swap;
+	for (size_t i = 0; i < own / 2; i++)
+		swap = v[n - own + i], v[n - own + i] = v[n - 1 - i], v[n - 1 - i] = swap;
+}
+
+/* Does a system call lie between frame A and its caller B? TURNED: those of a waker, which A called. */
+static bool are_sides(const struct frame_span *a, const struct frame_span *b, bool turned)
+{
+	return turned ? a->side == FOLDFRAME_USER && b->side == FOLDFRAME_KERNEL
+		      : a->side == FOLDFRAME_KERNEL && b->side == FOLDFRAME_USER;
+}
+
 /* The id of the current frames as a stack of the table. */
 static uint32_t stack_of(struct folding *f)
 {
@@ -355,8 +425,7 @@ static uint32_t stack_of(struct folding *f)
 	for (size_t i = f->n_frames; i-- > 0;) {
 		const struct frame_span *v = &f->frames[i];
 
-		if (i + 1 < f->n_frames && v->side == FOLDFRAME_KERNEL &&
-			f->frames[i + 1].side == FOLDFRAME_USER)
+		if (i + 1 < f->n_frames && are_sides(v, v + 1, f->has_waker && i < f->n_frames - f->n_own))
 			buf_put(out, ";-", 2);
 		buf_put(out, ";", 1);
 		buf_put(out, f->functions.p + v->at, v->len);
@@ -573,6 +642,7 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	if (!code)
 		return 0;
 	f->report.folded++;
+	f->report.with_waker += v->has_waker;
 	name = name_of(f, &r->h, &wait);
 	if (name == INTERN_NONE || v->stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
@@ -607,6 +677,8 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 	struct perfscript_header h;
 
 	f->n_frames = 0;
+	f->has_waker = false;
+	f->waker.len = 0;
 	f->has_module = false;
 	buf_reset(&f->functions);
 	*n_bad = 0;
@@ -618,8 +690,8 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 		next = p + len + 1;
 		if (*p == '#') {
 			wait = perfscript_details(p, len) ? p : NULL;
-			if (f->o->delimit && starts(p, len, "# waker"))
-				code = add_waker_mark(f, e);
+			if (f->o->wakers)
+				code = add_comment(f, p, len, &bad, e);
 		} else if (perfscript_header(p, len, &h)) {
 			*stop = wait ? wait : p;
 			return 0;
@@ -635,6 +707,10 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 		}
 	}
 	*stop = r->end;
+	if (end_waker(f, e) != 0)
+		return -ENOMEM;
+	if (f->has_waker)
+		turn_wakers(f);
 	return 0;
 }
 
@@ -658,6 +734,7 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 		f->state = SKIPPING;
 		return 0;
 	}
+	v.has_waker = f->has_waker;
 	v.stack = r->chosen ? stack_of(f) : INTERN_NONE;
 	if (r->chosen && v.stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");

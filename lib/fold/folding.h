@@ -38,6 +38,7 @@
 struct bodycache_value {
 	uint32_t stack; /* id in the table of stacks */
 	uint32_t bad; /* lines that are not frames */
+	bool has_waker;
 	uint32_t name; /* its last name, and */
 	uint32_t pair; /* that pair's index in the table */
 };
@@ -99,7 +100,8 @@ struct folding_opts {
 	bool pid, tid; /* ids after the process name; tid implies pid */
 	bool threads; /* a first frame with the name of the thread */
 	bool reverse; /* innermost frame first, the process last */
-	bool delimit; /* "-" between user and kernel frames, "--" before a waker */
+	bool delimit; /* "-" between user and kernel frames */
+	bool wakers; /* "--", the stack of the waker, innermost frame first, and its name end the stack */
 	bool module; /* "\n" and the file of the innermost user frame end the stack, if it has one */
 	bool by_count; /* weigh a record by its count= (1 if missing), not by its period */
 	enum folding_weight weight; /* stacks of which all is 0 are not in the table */
@@ -121,6 +123,7 @@ struct folding_report {
 	bool has_comment; /* a record of the event has a "# wait:" comment; read only if an option needs it */
 	bool has_runnable; /* a record has runnable_ns, or was preempted */
 	uint64_t no_runnable; /* waits without it, if it is needed: left out by weight, otherwise whole */
+	uint64_t with_waker; /* of the folded ones, if wakers are folded */
 	uint64_t no_kind; /* waits without a kind, if kinds are given: left out */
 	uint64_t other_kinds; /* waits of kinds that are left out */
 	char *other_kind; /* the first one, NULL = none */

@@ -275,6 +275,7 @@ static bool wait_word(struct perfscript_str key, struct perfscript_str value, st
 		{ "runnable_ns", &w->has_runnable, &w->runnable_ns, NULL, NULL },
 		{ "state", NULL, NULL, &w->state, NULL },
 		{ "kind", NULL, NULL, &w->kind, NULL },
+		{ "waker", NULL, NULL, &w->waker, NULL },
 		{ "open", NULL, NULL, NULL, &w->open },
 		{ "initial", NULL, NULL, NULL, &w->initial },
 		{ "preempted", NULL, NULL, NULL, &w->preempted },
@@ -323,6 +324,17 @@ bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret)
 		if (equal && !wait_word(slice(word, equal), slice(equal + 1, p), ret))
 			return false;
 	}
+	return true;
+}
+
+bool perfscript_waker(const char *line, size_t len, struct perfscript_str *name)
+{
+	static const char start[] = "# waker: ";
+	const size_t n = sizeof(start) - 1;
+
+	if (len <= n || memcmp(line, start, n) != 0)
+		return false;
+	*name = (struct perfscript_str){ line + n, len - n };
 	return true;
 }
 

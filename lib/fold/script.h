@@ -48,7 +48,7 @@ struct perfscript_wait {
 	uint64_t count; /* waits in the record */
 	uint64_t total_ns, max_ns; /* of all together; of the longest */
 	uint64_t runnable_ns; /* of total_ns: on a run queue, after the wake-up */
-	struct perfscript_str state, kind; /* words; empty if they are missing */
+	struct perfscript_str state, kind, waker; /* words; empty if they are missing */
 	bool open, initial, preempted;
 };
 
@@ -69,6 +69,13 @@ bool perfscript_srcline(const char *line, size_t len);
  * "# sample:"; 0 for another line.
  */
 size_t perfscript_details(const char *line, size_t len);
+
+/*
+ * True for a comment "# waker: NAME" in a record, which begins the stack of the thread that ended the wait,
+ * or of the one that had woken the waker before it; the frames that follow, leaf first, are comments too:
+ * "#<TAB>...".
+ */
+bool perfscript_waker(const char *line, size_t len, struct perfscript_str *name);
 
 /* True for such a comment; unknown words are skipped. False also when a number is none, or too large. */
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret);

@@ -131,7 +131,7 @@ static void write_row(struct procrows *r, const struct procrows_row *row, struct
 		.is_split = v->split == v->count,
 		.runnable_ns = v->runnable_ns };
 
-	s.proc = process_table_emit(r->procs, k, v->first_ns, w);
+	s.proc = process_table_emit(r->procs, k, v->first_ns, false, w);
 	s.flags |= process_table_epoch(r->procs, k, v->first_ns, v->last_ns) * CAPTURE_SAMPLE_EPOCH;
 	jit_store_see(r->jit, r->procs, r->stacks, k, s.proc, v->first_ns);
 	s.kstack = stack_table_emit(r->stacks, CAPTURE_STACK_KERNEL, &k->kernel, w, NULL);

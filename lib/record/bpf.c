@@ -28,13 +28,18 @@
 #define SIZE_MAX_ELEMENTS (1u << 22)
 #define BATCH 4096
 
-static int create(uint32_t size)
+static uint32_t key_bytes(const struct aggmap *m)
 {
-	return bpf_map_create(
-		BPF_MAP_TYPE_HASH, "agg", sizeof(struct offcpu_key), sizeof(struct offcpu_value), size, NULL);
+	return m->wakers ? sizeof(struct offcpu_key) : OFFCPU_KEY_BARE;
 }
 
-static int install(const struct aggmap *m, int fd)
+static int create(const struct aggmap *m, uint32_t size)
+{
+	return bpf_map_create(
+		BPF_MAP_TYPE_HASH, "agg", key_bytes(m), sizeof(struct offcpu_value), size, NULL);
+}
+
+static int install_map(const struct aggmap *m, int fd)
 {
 	uint32_t zero = 0;
 
@@ -53,7 +58,7 @@ static void *run_install(void *ctx)
 {
 	struct aggmap *m = ctx;
 
-	m->installed = install(m, m->installing_fd);
+	m->installed = install_map(m, m->installing_fd);
 	__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -68,13 +73,13 @@ static void begin_install(struct aggmap *m, int fd)
 		run_install(m);
 }
 
-int aggmap_open(struct aggmap *m, uint32_t size, struct err *e)
+int aggmap_open(struct aggmap *m, uint32_t size, bool wakers, struct err *e)
 {
 	int rc;
 
-	*m = (struct aggmap){ .size = size, .spare_size = size };
-	m->fd = create(size);
-	m->spare_fd = m->fd < 0 ? m->fd : create(size);
+	*m = (struct aggmap){ .size = size, .spare_size = size, .wakers = wakers };
+	m->fd = create(m, size);
+	m->spare_fd = m->fd < 0 ? m->fd : create(m, size);
 	m->outer_fd = m->spare_fd < 0 ? m->spare_fd : create_outer(m->fd);
 	if (m->outer_fd < 0) {
 		rc = m->outer_fd;
@@ -141,10 +146,10 @@ int aggmap_swap(struct aggmap *m, struct err *e)
 
 static void grow_spare(struct aggmap *m)
 {
-	int bigger = create(m->spare_size * 2);
+	int bigger = create(m, m->spare_size * 2);
 
 	if (bigger == -EPERM)
-		bigger = broker_bpf_map(m->broker, BROKER_AGG_MAP, m->spare_size * 2);
+		bigger = broker_bpf_map(m->broker, BROKER_AGG_MAP, m->spare_size * 2, m->wakers);
 	if (bigger < 0)
 		return;
 	close(m->spare_fd);
@@ -156,7 +161,8 @@ int aggmap_empty(struct aggmap *m,
 	void (*take)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value), void *ctx,
 	struct err *e)
 {
-	_cleanup_free_ struct offcpu_key *keys = calloc(BATCH, sizeof(*keys));
+	const size_t step = key_bytes(m);
+	_cleanup_free_ char *keys = calloc(BATCH, step);
 	_cleanup_free_ struct offcpu_value *values = calloc(BATCH, sizeof(*values));
 	uint32_t at = 0, count, total = 0;
 	bool first = true;
@@ -172,8 +178,12 @@ int aggmap_empty(struct aggmap *m,
 		/* ENOENT: this was the last batch */
 		if (rc && rc != -ENOENT)
 			return err_sys(e, rc, "cannot read the aggregation map");
-		for (uint32_t i = 0; i < count && take; i++)
-			take(ctx, &keys[i], &values[i]);
+		for (uint32_t i = 0; i < count && take; i++) {
+			struct offcpu_key key = { 0 };
+
+			memcpy(&key, keys + i * step, step);
+			take(ctx, &key, &values[i]);
+		}
 		total += count;
 	}
 	if (total >= m->spare_size / 2 && m->spare_size < SIZE_MAX_ELEMENTS)
@@ -384,6 +394,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->snapshots = opts->tables != NULL;
 	ro->scripts = opts->tables && !opts->raw ? opts->scripts : 0;
 	ro->report_forks = opts->no_events;
+	ro->waker_steps = opts->wakers;
 	ro->cpu_period_ns = opts->cpu_hz ? cpu_period_ns(opts->cpu_hz) : 0;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
@@ -415,6 +426,9 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables || opts->no_events);
 	bpf_program__set_autoattach(skel->progs.record_switch, false); /* sched_switch tail-calls it */
 	bpf_program__set_autoattach(skel->progs.sched_switch, !opts->no_waits);
+	bpf_program__set_autoload(skel->progs.sched_waking, opts->wakers);
+	bpf_program__set_autoload(skel->progs.record_waking, opts->wakers);
+	bpf_program__set_autoattach(skel->progs.record_waking, false);
 	bpf_program__set_autoload(skel->progs.sample_cpu, opts->cpu_hz);
 	bpf_program__set_autoattach(skel->progs.sample_cpu, false); /* to a clock on each CPU */
 }
@@ -756,13 +770,17 @@ static int load_parts(struct offprogs *p, const struct offcpu_opts *opts, struct
 	return rc ? rc : iters.rc;
 }
 
-static int install_switch(const struct offprogs *p, struct err *e)
+/* Put the programs that others tail-call in their places. */
+static int install(const struct offprogs *p, struct err *e)
 {
 	int fd = bpf_program__fd(p->events->progs.record_switch);
 	uint32_t zero = 0;
 	int rc = bpf_map_update_elem(bpf_map__fd(p->base->maps.recording), &zero, &fd, BPF_ANY);
 
-	return rc ? offprogs_refused("put the recording program in its place", rc, e) : 0;
+	fd = bpf_program__fd(p->events->progs.record_waking);
+	if (!rc && bpf_program__autoload(p->events->progs.record_waking))
+		rc = bpf_map_update_elem(bpf_map__fd(p->base->maps.recording_wakers), &zero, &fd, BPF_ANY);
+	return rc ? offprogs_refused("put the recording programs in their places", rc, e) : 0;
 }
 
 /*
@@ -771,9 +789,8 @@ static int install_switch(const struct offprogs *p, struct err *e)
  * thread; a thread that leaves the CPU before that finds the pool empty, and its wait is lost. So allocate
  * and free an element on each CPU beforehand: the kernel then fills the pool.
  */
-static void fill_pools(int waits)
+static void fill_pools(int map, const void *none)
 {
-	static const struct offcpu_wait none;
 	_cleanup_close_ int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	cpu_set_t all, one;
 
@@ -786,8 +803,8 @@ static void fill_pools(int waits)
 		CPU_ZERO(&one);
 		CPU_SET(cpu, &one);
 		if (sched_setaffinity(0, sizeof(one), &one) == 0 &&
-			bpf_map_update_elem(waits, &self, &none, BPF_ANY) == 0)
-			bpf_map_delete_elem(waits, &self);
+			bpf_map_update_elem(map, &self, none, BPF_ANY) == 0)
+			bpf_map_delete_elem(map, &self);
 	}
 	sched_setaffinity(0, sizeof(all), &all);
 }
@@ -815,8 +832,10 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	if (rc && rc != -EPERM)
 		explain_missing(p, e);
 	if (!rc)
-		fill_pools(bpf_map__fd(p->base->maps.waits));
-	return rc ? rc : install_switch(p, e);
+		fill_pools(bpf_map__fd(p->base->maps.waits), &(struct offcpu_wait){ 0 });
+	if (!rc && opts->wakers)
+		fill_pools(bpf_map__fd(p->base->maps.woken), &(struct offcpu_woken){ 0 });
+	return rc ? rc : install(p, e);
 }
 
 /*
@@ -1001,6 +1020,8 @@ static int on_event(void *ctx, void *data, size_t len)
 	memcpy(&type, data, sizeof(type));
 	if (type == OFFCPU_EV_STACK && o->sink->stack)
 		o->sink->stack(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_WAKER && o->sink->waker)
+		o->sink->waker(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_THREAD && o->sink->thread)
 		o->sink->thread(o->sink->ctx, data);
 	else if ((type == OFFCPU_EV_IMAGE || type == OFFCPU_EV_FORK || type == OFFCPU_EV_MAPPING) &&
@@ -1019,7 +1040,7 @@ static int on_event(void *ctx, void *data, size_t len)
 
 static int load_programs_and_maps(struct offcpu *o, struct err *e)
 {
-	int rc = aggmap_open(&o->agg, o->opts.all ? 32768 : 8192, e);
+	int rc = aggmap_open(&o->agg, o->opts.all ? 32768 : 8192, o->opts.wakers, e);
 
 	o->agg.broker = o->opts.broker;
 	if (rc)
@@ -1206,6 +1227,12 @@ bool offcpu_needs_caps(struct offcpu *o)
 		return true;
 	pthread_join(thread, NULL);
 	return !t.works;
+}
+
+void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end)
+{
+	o->progs.base->bss->interrupts.start = start;
+	o->progs.base->bss->interrupts.end = end;
 }
 
 void offcpu_hold(struct offcpu *o, uint32_t pid)

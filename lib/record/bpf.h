@@ -32,6 +32,7 @@ struct aggmap {
 	int outer_fd; /* the map in map, one slot */
 	int fd, spare_fd; /* in use; spare; 0 = none */
 	uint32_t size, spare_size; /* elements */
+	bool wakers; /* the keys have wakers, else OFFCPU_KEY_BARE bytes */
 	struct worker *broker; /* the caller's: creates larger maps if this process may not; NULL = none */
 	pthread_t installer;
 	bool installing;
@@ -41,11 +42,11 @@ struct aggmap {
 };
 
 /*
- * Create the map in map and both maps of SIZE elements, and start a thread
+ * Create the map in map and both maps of SIZE elements, with WAKERS in their keys or not, and start a thread
  * that puts one into the slot, which takes the kernel about ten milliseconds;
  * aggmap_settle() waits for it. Release with aggmap_close().
  */
-int aggmap_open(struct aggmap *m, uint32_t size, struct err *e);
+int aggmap_open(struct aggmap *m, uint32_t size, bool wakers, struct err *e);
 
 /* Wait until the first map is in the slot. */
 int aggmap_settle(struct aggmap *m, struct err *e);
@@ -125,6 +126,7 @@ struct offcpu;
 struct offcpu_sink {
 	void *ctx;
 	void (*stack)(void *ctx, const struct offcpu_ev_stack *ev);
+	void (*waker)(void *ctx, const struct offcpu_ev_waker *ev);
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev);
 	void (*image)(void *ctx, const struct offcpu_ev_image *ev);
 	void (*code)(void *ctx, const struct offcpu_ev_code *ev, size_t len);
@@ -173,6 +175,9 @@ void offcpu_exclude(struct offcpu *o, uint32_t worker, uint32_t broker);
  * Linux 5.19. Tests this in a separate thread; true if none can be started.
  */
 bool offcpu_needs_caps(struct offcpu *o);
+
+/* With opts.wakers, before offcpu_start(): the kernel's code that interrupts enter by is [START, END). */
+void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end);
 
 /* Ignore all waits that process PID begins, until called with 0. */
 void offcpu_hold(struct offcpu *o, uint32_t pid);

@@ -177,8 +177,11 @@ int rawprogs_view(struct rawprogs *p, struct offcpu_bpf *base, struct err *e)
 	struct bpf_object_skeleton *s = base->skeleton;
 
 	for (int i = 0; i < s->map_cnt; i++) {
+		/* mode raw has no task storage: not that of wakers, and hashes for the others */
+		bool storage = bpf_map__type(*s->maps[i].map) == BPF_MAP_TYPE_TASK_STORAGE;
+
 		*s->maps[i].map = bpf_object__find_map_by_name(p->skel->obj, s->maps[i].name);
-		if (!*s->maps[i].map && !strchr(s->maps[i].name, '.'))
+		if (!*s->maps[i].map && !storage && !strchr(s->maps[i].name, '.'))
 			return err_set(e, -EINVAL, "there is no map '%s' in mode raw", s->maps[i].name);
 	}
 	base->bss = (void *)p->skel->bss;

@@ -54,6 +54,20 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 	counters_add(c, all, ARRAY_LEN(all));
 }
 
+static void add_wakers(const struct recorder_stats *st, struct counters *c)
+{
+	const struct cap_counter all[] = {
+		{ "wakers.known", st->wakers_known },
+		{ "wakers.missing", st->wakers_missing },
+		{ "wakers.no_maps", st->procs.waker_maps_lost },
+		{ "wakers.resent", st->bpf.ring_waker },
+		{ "wakers.no_storage", st->bpf.waker_storage },
+	};
+
+	if (st->wakers)
+		counters_add(c, all, ARRAY_LEN(all));
+}
+
 /* Stacks walked from a snapshot, and why others were not. */
 static void add_snapshots(const struct recorder_stats *st, struct counters *c)
 {
@@ -157,6 +171,7 @@ void record_stats_counters(const struct recorder_stats *st, struct counters *ret
 		.privileges = st->privileges,
 		.runtime_flags = st->runtime_flags };
 	add_waits(st, ret);
+	add_wakers(st, ret);
 	add_jit(&st->jit, ret);
 	add_runtimes(st, ret);
 	if (st->by_name)

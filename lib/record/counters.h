@@ -34,6 +34,8 @@ struct recorder_stats {
 	struct name_requests_stats names;
 	struct cap_outcomes user, cpu; /* how the user stacks of the waits ended, and those of samples */
 	struct worker_stats broker;
+	bool wakers; /* they are recorded; of waits that ended: */
+	uint64_t wakers_known, wakers_missing;
 	uint64_t children; /* of the targets, at the beginning, not recorded */
 	const char *privileges; /* what was dropped, kept and sandboxed */
 	const char *degraded; /* what works less well here and why; "" = nothing */

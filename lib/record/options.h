@@ -48,6 +48,8 @@ struct offcpu_opts {
 	bool preempted; /* record waits of threads that stayed runnable */
 	bool no_waits; /* only samples of the CPU clock */
 	uint32_t cpu_hz; /* samples of threads that run, a second; 0 = none. Only in mode btf */
+	uint32_t wakers; /* who ended a wait, who had woken that one ...: steps, up to OFFCPU_WAKERS_MAX; 0 =
+			    not recorded. Only in mode btf */
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */

@@ -1094,10 +1094,7 @@ static void emit_image(struct process_table *t, struct image *im, struct cap_wri
 		if (!(im->flags & CAPTURE_PROC_KTHREAD) && (!im->maps || !im->maps->n)) {
 			p.flags |= CAPTURE_PROC_MAPS_LOST;
 			p.maps_error = im->maps_error ? im->maps_error : -ESRCH;
-			if (p.maps_error == -EACCES || p.maps_error == -EPERM)
-				t->stats.maps_refused++;
-			else
-				t->stats.maps_lost++;
+			im->maps_missing = p.maps_error;
 		}
 		im->cap_id = t->emitted++;
 		t->stats.images++;
@@ -1119,8 +1116,19 @@ static void emit_thread(const struct process_table *t, struct thread *th, struct
 				     .comm = th->comm[0] ? th->comm : im->comm });
 }
 
-uint32_t process_table_emit(
-	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w)
+/* IM, whose user frames the capture has, was written without mappings: count that once. */
+static void count_missing(struct process_table *t, struct image *im, bool waker)
+{
+	uint64_t *n = waker ? &t->stats.waker_maps_lost : &t->stats.maps_lost;
+
+	if (im->maps_missing == -EACCES || im->maps_missing == -EPERM)
+		n = &t->stats.maps_refused;
+	*n += im->maps_missing != 0;
+	im->maps_missing = 0;
+}
+
+uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns,
+	bool waker, struct cap_writer *w)
 {
 	struct thread *th = threadtab_get(&t->threads, key);
 
@@ -1131,6 +1139,8 @@ uint32_t process_table_emit(
 	if (th->image == UINT32_MAX)
 		return CAPTURE_NONE;
 	emit_image(t, &t->images.images[th->image], w);
+	if (!waker || key->user.hi) /* a waker may have no frames */
+		count_missing(t, &t->images.images[th->image], waker);
 	emit_thread(t, th, w);
 	return t->images.images[th->image].cap_id;
 }

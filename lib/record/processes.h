@@ -91,6 +91,7 @@ void process_maps_drop(struct process_maps *m); /* drops a reference; NULL is fi
 struct image {
 	uint32_t tgid, ns_tgid;
 	uint32_t cap_id; /* CAPTURE_NONE = not in the capture yet */
+	int32_t maps_missing; /* -errno: it was written without mappings, which is not counted yet */
 	uint32_t older; /* the previous image of the same tgid; UINT32_MAX = none */
 	uint32_t flags; /* enum cap_proc_flags */
 	int32_t maps_error;
@@ -250,10 +251,10 @@ void process_table_announce(struct process_table *t, const struct offcpu_ev_thre
 /*
  * Return the capture's id of the image that KEY's process had when a wait began
  * at FIRST_NS. Writes the image, its files and mappings and the thread to W
- * first, if they are new. CAPTURE_NONE if out of memory.
+ * first, if they are new. WAKER: it did not wait, but woke then. CAPTURE_NONE if out of memory.
  */
-uint32_t process_table_emit(
-	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, struct cap_writer *w);
+uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns,
+	bool waker, struct cap_writer *w);
 
 /*
  * Write what changed since then for images in the capture. Forget images that
@@ -299,6 +300,7 @@ struct process_table_stats {
 	uint64_t images; /* in the capture */
 	uint64_t maps_refused; /* of these, without mappings for lack of permission */
 	uint64_t maps_lost; /* of these, without mappings for another reason */
+	uint64_t waker_maps_lost; /* the same, of processes that only woke others */
 	uint64_t files_unread;
 	uint64_t events_lost; /* records that the kernel dropped */
 };

@@ -13,6 +13,7 @@
 #include "record/runtimes.h"
 #include "record/stacks.h"
 #include "record/unwinder.h"
+#include "record/wakers.h"
 #include "runtime_abi.h"
 #include "symbols/kallsyms.h"
 #include "system/broker.h"
@@ -677,6 +678,7 @@ struct row {
 
 struct recorder {
 	struct session_parts p;
+	struct waker_table *wakers; /* NULL = not recorded */
 	struct late_stacks *snaps; /* stacks that are walked later; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time have been processed */
 	bool scanning; /* the scan of the processes from before the recording is not complete */
@@ -690,6 +692,7 @@ struct recorder {
 	struct row *rows;
 	size_t n_rows, max_rows;
 	uint64_t rows_lost; /* waits lost for lack of memory */
+	uint64_t wakers_known, wakers_missing; /* waits that ended, with their waker and without */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	const struct recorder_opts *opts;
 	uint64_t children; /* of the targets, not recorded */
@@ -709,6 +712,13 @@ static void take_stack(void *ctx, const struct offcpu_ev_stack *ev)
 	struct recorder *r = ctx;
 
 	stack_table_add(r->p.stacks, ev);
+}
+
+static void take_waker(void *ctx, const struct offcpu_ev_waker *ev)
+{
+	struct recorder *r = ctx;
+
+	waker_table_add(r->wakers, ev);
 }
 
 static void take_code(void *ctx, const struct offcpu_ev_code *ev, size_t len)
@@ -827,6 +837,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 	r->all = opts->bpf.all || opts->n_comms;
 	r->sink = (struct offcpu_sink){ .ctx = r,
 		.stack = take_stack,
+		.waker = opts->bpf.wakers ? take_waker : NULL,
 		.thread = take_thread,
 		.image = take_image,
 		.code = take_code,
@@ -835,7 +846,8 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		.snapshot = take_snapshot,
 		.sample = take_sample };
 	/* before session_parts_open(), which creates the file as its last step */
-	rc = late_stacks_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
+	rc = opts->bpf.wakers ? waker_table_new(&r->wakers, e) : 0;
+	rc = rc ? rc : late_stacks_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
 	if (!rc && !opts->no_symbols && !opts->bpf.no_user_stacks) {
 		rc = name_requests_new(&r->names, e);
 		rc = rc ? rc : jit_store_new(&r->jit, e);
@@ -869,28 +881,13 @@ void recorder_close(struct recorder *r)
 	name_store_free(r->namer);
 	session_parts_close(&r->p);
 	late_stacks_free(r->snaps);
+	waker_table_free(r->wakers);
 	jit_store_free(r->jit);
 	name_requests_free(r->names);
 	kallsyms_loader_close(&r->loading);
 	kallsyms_free(r->ks);
 	free(r->rows);
 	free(r);
-}
-
-int recorder_start(struct recorder *r, struct err *e)
-{
-	int rc = offcpu_start(r->p.bpf, &r->start_ns, e);
-
-	if (rc)
-		return rc;
-	r->next_flush_ns = r->start_ns + FLUSH_NS;
-	/* threads that already wait have requested tables */
-	offcpu_drain(r->p.bpf, &r->sink);
-	if (r->all)
-		process_table_scan_all(r->p.procs);
-	/* not before, to begin sooner */
-	r->children = record_options_children(r->opts);
-	return cap_host_write(r->p.out, r->start_ns, r->p.kallsyms, r->mask, e);
 }
 
 void recorder_hold(struct recorder *r, uint32_t pid)
@@ -972,6 +969,46 @@ static void take_symbols(struct recorder *r)
 	}
 }
 
+/* Without knowing the code of interrupts, a wake-up by one would be taken for one by the thread it
+ * interrupted. */
+static int find_interrupts(struct recorder *r, struct err *e)
+{
+	uint64_t start, end;
+
+	read_symbols(r);
+	take_symbols(r);
+	start = r->ks ? kallsyms_address(r->ks, "asm_common_interrupt") : 0;
+	end = r->ks ? kallsyms_address(r->ks, "__irqentry_text_end") : 0;
+	if (!start || end <= start) {
+		err_set(e, -ENOTSUP,
+			"cannot record wakers: /proc/kallsyms does not say where interrupts enter the "
+			"kernel");
+		err_hint(e, "%s",
+			r->ks ? "Linux on x86-64 does, since 5.8"
+			      : "it hides addresses: this takes CAP_SYSLOG");
+		return -ENOTSUP;
+	}
+	offcpu_interrupts(r->p.bpf, start, end);
+	return 0;
+}
+
+int recorder_start(struct recorder *r, struct err *e)
+{
+	int rc = r->wakers ? find_interrupts(r, e) : 0;
+
+	rc = rc ? rc : offcpu_start(r->p.bpf, &r->start_ns, e);
+	if (rc)
+		return rc;
+	r->next_flush_ns = r->start_ns + FLUSH_NS;
+	/* threads that already wait have requested tables */
+	offcpu_drain(r->p.bpf, &r->sink);
+	if (r->all)
+		process_table_scan_all(r->p.procs);
+	/* not before, to begin sooner */
+	r->children = record_options_children(r->opts);
+	return cap_host_write(r->p.out, r->start_ns, r->p.kallsyms, r->mask, e);
+}
+
 /* Walk the stacks that could not be walked at the switch. LAST: do not wait for their tables any longer. */
 static void walk_snapshots(struct recorder *r, bool last)
 {
@@ -985,18 +1022,74 @@ static void walk_snapshots(struct recorder *r, bool last)
 		late_stacks_walk(r->snaps, &by, last);
 }
 
-/* Request names for the frames of S, whose process and stack are in the capture. */
-static void want_names(struct recorder *r, const struct offcpu_key *k, const struct cap_sample *s)
+/* Where a thread was, as the capture has it. */
+struct place {
+	uint32_t proc, kstack, ustack; /* CAPTURE_NONE: no memory */
+	uint32_t epoch; /* of the mappings */
+	struct stack_table_end end; /* of the user stack */
+};
+
+/* Request names for the frames of P, whose process and stack are in the capture. */
+static void want_names(struct recorder *r, const struct offcpu_key *k, const struct place *p,
+	uint64_t first_ns, uint64_t last_ns)
 {
 	struct cap_stack stack;
 
-	if (!r->names || !name_requests_is_new(r->names, s->proc, s->ustack, s->flags / CAPTURE_SAMPLE_EPOCH))
+	if (!r->names || !name_requests_is_new(r->names, p->proc, p->ustack, p->epoch))
 		return;
 	if (stack_table_frames(r->p.stacks, &k->user, &stack))
-		name_requests_add(
-			r->names, process_table_maps(r->p.procs, k), &stack, s->first_ns, s->last_ns);
+		name_requests_add(r->names, process_table_maps(r->p.procs, k), &stack, first_ns, last_ns);
 	else
 		name_requests_miss(r->names, stack.len);
+}
+
+/* Write process and stacks of K, which waited, or WAKER: woke, from FIRST_NS to LAST_NS. False if out of
+ * memory. */
+static bool write_place(struct recorder *r, const struct offcpu_key *k, uint64_t first_ns, uint64_t last_ns,
+	bool waker, struct place *p)
+{
+	if (!r->p.events)
+		process_table_refresh(r->p.procs, k, last_ns);
+	p->proc = process_table_emit(r->p.procs, k, first_ns, waker, r->p.out);
+	p->epoch = process_table_epoch(r->p.procs, k, first_ns, last_ns);
+	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, p->proc, first_ns);
+	p->kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
+	p->ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, &p->end);
+	if (p->proc != CAPTURE_NONE && p->ustack != CAPTURE_NONE)
+		want_names(r, k, p, first_ns, last_ns);
+	return p->proc != CAPTURE_NONE && p->kstack != CAPTURE_NONE && p->ustack != CAPTURE_NONE;
+}
+
+static bool place_waker(void *ctx, const struct offcpu_key *k, uint64_t last_ns, struct cap_waker *w)
+{
+	struct recorder *r = ctx;
+	struct place p = { .proc = CAPTURE_NONE };
+
+	if (k->tid) {
+		if (!write_place(r, k, w->first_ns, last_ns, true, &p))
+			return false;
+	} else {
+		p.kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
+		p.ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, NULL);
+	}
+	w->proc = p.proc;
+	w->kstack = p.kstack;
+	w->ustack = p.ustack;
+	w->flags |= p.epoch * CAPTURE_SAMPLE_EPOCH;
+	return p.kstack != CAPTURE_NONE && p.ustack != CAPTURE_NONE;
+}
+
+/* The waker of the waits of K, in the capture; 0 = none is known, or can be. */
+static uint32_t write_waker(struct recorder *r, const struct offcpu_key *k, const struct offcpu_value *v)
+{
+	uint32_t id;
+
+	if (!r->wakers || k->flags & (OFFCPU_F_ON_CPU | OFFCPU_F_OPEN | OFFCPU_F_PREEMPTED))
+		return 0;
+	id = waker_table_emit(
+		r->wakers, &k->waker, v->first_ns, v->last_ns + v->max_ns, place_waker, r, r->p.out);
+	*(id ? &r->wakers_known : &r->wakers_missing) += v->count;
+	return id;
 }
 
 /* False if its stack is not known yet. */
@@ -1004,7 +1097,7 @@ static bool write_row(struct recorder *r, struct row *row)
 {
 	struct offcpu_key *k = &row->key;
 	const struct offcpu_value *v = &row->value;
-	struct stack_table_end end = { 0 };
+	struct place p;
 	struct cap_sample s = { .tid = k->tid,
 		.state = k->state,
 		.flags = k->flags & (CAPTURE_SAMPLE_EPOCH - 1),
@@ -1018,21 +1111,20 @@ static bool write_row(struct recorder *r, struct row *row)
 
 	if (r->snaps && !late_stacks_answer(r->snaps, &k->user))
 		return false;
-	if (!r->p.events)
-		process_table_refresh(r->p.procs, k, v->last_ns);
-	s.proc = process_table_emit(r->p.procs, k, v->first_ns, r->p.out);
-	s.flags |= process_table_epoch(r->p.procs, k, v->first_ns, v->last_ns) * CAPTURE_SAMPLE_EPOCH;
-	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, s.proc, v->first_ns);
-	s.kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
-	s.ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, &end);
-	cap_outcomes_add(
-		s.flags & CAPTURE_SAMPLE_ON_CPU ? &r->cpu : &r->user, end.verdict, end.reason, v->count);
-	if (s.proc == CAPTURE_NONE || s.kstack == CAPTURE_NONE || s.ustack == CAPTURE_NONE)
+	if (r->wakers && !waker_table_ready(r->wakers, &k->waker, r->snaps))
+		return false;
+	if (!write_place(r, k, v->first_ns, v->last_ns, false, &p)) {
 		r->rows_lost += v->count;
-	else
-		cap_writer_sample(r->p.out, &s);
-	if (s.proc != CAPTURE_NONE && s.ustack != CAPTURE_NONE)
-		want_names(r, k, &s);
+		return true;
+	}
+	cap_outcomes_add(
+		s.flags & CAPTURE_SAMPLE_ON_CPU ? &r->cpu : &r->user, p.end.verdict, p.end.reason, v->count);
+	s.proc = p.proc;
+	s.kstack = p.kstack;
+	s.ustack = p.ustack;
+	s.flags |= p.epoch * CAPTURE_SAMPLE_EPOCH;
+	s.waker = write_waker(r, k, v);
+	cap_writer_sample(r->p.out, &s);
 	return true;
 }
 
@@ -1263,4 +1355,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		name_store_stats(r->namer, &ret->names);
 	ret->user = r->user;
 	ret->cpu = r->cpu;
+	ret->wakers = r->wakers != NULL;
+	ret->wakers_known = r->wakers_known;
+	ret->wakers_missing = r->wakers_missing;
 }

@@ -100,6 +100,7 @@ struct stack {
 	uint32_t cap_id; /* CAPTURE_NONE until it is emitted; then its frames are freed or kept */
 	uint8_t kind, verdict, reason;
 	bool traced; /* a kernel stack that begins with frames of the tracer */
+	bool waking; /* and then with those of the wake-up itself */
 	int32_t error;
 	uint32_t len, n_exact;
 	uint16_t n_scripts;
@@ -116,6 +117,7 @@ struct stack_table {
 	struct idmap addresses; /* kernel addresses whose symbol was found */
 	const struct kallsyms *ks;
 	uint64_t sched_start, sched_end; /* .sched.text */
+	uint64_t waking_start, waking_end; /* try_to_wake_up() */
 	uint64_t stext;
 	struct kernel_mask *mask; /* NULL = kernel addresses are written as they are */
 	bool wants_symbols;
@@ -171,11 +173,15 @@ void stack_table_runtimes(struct stack_table *t, struct runtimes *r)
 
 void stack_table_symbols(struct stack_table *t, const struct kallsyms *ks)
 {
+	struct kallsyms_sym waking;
+
 	t->ks = ks;
 	t->wants_symbols = false;
 	t->sched_start = ks ? kallsyms_address(ks, "__sched_text_start") : 0;
 	t->sched_end = ks ? kallsyms_address(ks, "__sched_text_end") : 0;
 	t->stext = ks ? kallsyms_address(ks, "_stext") : 0;
+	t->waking_start = ks ? kallsyms_address(ks, "try_to_wake_up") : 0;
+	t->waking_end = t->waking_start && kallsyms_find(ks, t->waking_start, &waking) ? waking.end : 0;
 }
 
 static struct idmap *ids(struct stack_table *t, unsigned int kind)
@@ -267,6 +273,7 @@ void stack_table_add(struct stack_table *t, const struct offcpu_ev_stack *ev)
 		return;
 	s->cap_id = CAPTURE_NONE;
 	s->traced = ev->kind == CAPTURE_STACK_KERNEL && ev->script_reason != OFFCPU_NOT_TRACED;
+	s->waking = ev->kind == CAPTURE_STACK_KERNEL && ev->script_reason == OFFCPU_WAKING;
 	s->verdict = ev->verdict;
 	s->reason = (uint8_t)ev->reason;
 	s->stop_pc = ev->stop_pc;
@@ -276,11 +283,14 @@ void stack_table_add(struct stack_table *t, const struct offcpu_ev_stack *ev)
  * The number of leading frames that belong to the tracer: those before the
  * first one of the scheduler. At a classic tracepoint, Linux 5.10 reports the
  * scheduler's frame twice, although it does not call itself: the first one is
- * skipped too.
+ * skipped too. At a wake-up, those up to try_to_wake_up().
  */
 static uint32_t own_frames(const struct stack_table *t, const struct stack *s)
 {
-	for (uint32_t i = 0; i < s->len && i < OFFCPU_OWN_FRAMES; i++)
+	for (uint32_t i = 0; s->waking && i < s->len && i < OFFCPU_OWN_FRAMES; i++)
+		if (s->frames[i] > t->waking_start && s->frames[i] <= t->waking_end)
+			return i + 1;
+	for (uint32_t i = 0; !s->waking && i < s->len && i < OFFCPU_OWN_FRAMES; i++)
 		if (s->frames[i] >= t->sched_start && s->frames[i] < t->sched_end)
 			return i + 1 < s->len && s->frames[i + 1] == s->frames[i] ? i + 1 : i;
 	return 0;

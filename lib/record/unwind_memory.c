@@ -133,7 +133,7 @@ static int create_chunk(struct worker *o)
 	int fd = bpf_map_create(
 		BPF_MAP_TYPE_ARRAY, "unwind_chunk", sizeof(uint32_t), UNWIND_CHUNK_BYTES, 1, &opts);
 
-	return fd == -EPERM && o ? broker_bpf_map(o, BROKER_CHUNK_MAP, 0) : fd;
+	return fd == -EPERM && o ? broker_bpf_map(o, BROKER_CHUNK_MAP, 0, false) : fd;
 }
 
 static int create_outer(uint32_t n, int inner_fd)

@@ -42,7 +42,7 @@ struct condition {
 struct rule {
 	const char *kind;
 	const char *states; /* letters, NULL = any */
-	bool call, preempted, kthread, loop;
+	bool call, preempted, kthread, loop, interrupt;
 	uint8_t n;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -137,6 +137,8 @@ static int take_word(struct kinds *k, struct rule *r, char *word, struct err *e)
 		r->kthread = true;
 	else if (!value && strcmp(word, "loop") == 0)
 		r->loop = true;
+	else if (!value && strcmp(word, "interrupt") == 0)
+		r->interrupt = true;
 	else
 		return err_set(e, -EINVAL, "'%s' is not a condition", word);
 	return 0;
@@ -162,7 +164,7 @@ static int take_line(struct kinds *k, char *line, struct err *e)
 		rc = take_word(k, &r, word, e);
 	if (rc)
 		return rc;
-	if (!r.n && !r.states && !r.preempted && !r.kthread && !r.loop)
+	if (!r.n && !r.states && !r.preempted && !r.kthread && !r.loop && !r.interrupt)
 		return err_set(e, -EINVAL, "'%s' has no condition", r.kind);
 	if (base_grow(&k->rules, &k->rules_cap, k->n_rules + 1, sizeof(*k->rules)) != 0)
 		return err_nomem(e, "rules");
@@ -536,7 +538,7 @@ static const char *kind_of(const struct kinds *k, const struct cap_reader *c,
 	for (size_t i = 0; i < k->n_rules; i++) {
 		const struct rule *r = &k->rules[i];
 
-		if (r->call || (r->loop && !w->loop) ||
+		if (r->call || r->interrupt || (r->loop && !w->loop) ||
 			(r->preempted && !(w->sample->flags & CAPTURE_SAMPLE_PREEMPTED)) ||
 			(r->kthread && !(c->procs[w->sample->proc].flags & CAPTURE_PROC_KTHREAD)) ||
 			(r->states && !strpbrk(letters, r->states)) || !has_all(r, set))
@@ -558,11 +560,19 @@ static void add_sets(struct names *n, const struct stackids *s, const struct sta
 	}
 }
 
-int kinds_find(const struct kinds *k, const struct cap_reader *c, struct resolve *r, struct stackids *s,
-	struct wait_printer_record *records, size_t count, struct err *e)
+/* Of an interrupt with the patterns of SET. NULL: no rule holds. */
+static const char *interrupt_kind(const struct kinds *k, const word *set)
 {
-	const size_t frames = resolve_count(r) + 1;
-	CLEANUP(names_free) struct names n = { .k = k, .r = r, .words = k->n_patterns / WORD_BITS + 1 };
+	for (size_t i = 0; i < k->n_rules; i++)
+		if (k->rules[i].interrupt && has_all(&k->rules[i], set))
+			return k->rules[i].kind;
+	return NULL;
+}
+
+int kinds_find(const struct kinds *k, const struct wait_printer *p, struct err *e)
+{
+	const size_t frames = resolve_count(p->r) + 1;
+	CLEANUP(names_free) struct names n = { .k = k, .r = p->r, .words = k->n_patterns / WORD_BITS + 1 };
 	_cleanup_free_ word *set = calloc(n.words, sizeof(*set));
 	int rc;
 
@@ -571,12 +581,19 @@ int kinds_find(const struct kinds *k, const struct cap_reader *c, struct resolve
 	n.calls = calloc(frames, sizeof(*n.calls));
 	if (!set || !n.sets || !n.known || !n.calls)
 		return err_nomem(e, "names");
-	rc = find_all_loops(&n, c, s, records, count, e);
-	for (size_t i = 0; i < count && rc == 0; i++) {
+	rc = find_all_loops(&n, p->c, p->stacks, p->records, p->n_records, e);
+	for (size_t i = 0; i < p->n_records && rc == 0; i++) {
 		memset(set, 0, n.words * sizeof(*set));
-		add_sets(&n, s, &records[i].kernel, set);
-		add_sets(&n, s, &records[i].user, set);
-		records[i].kind = kind_of(k, c, &records[i], set);
+		add_sets(&n, p->stacks, &p->records[i].kernel, set);
+		add_sets(&n, p->stacks, &p->records[i].user, set);
+		p->records[i].kind = kind_of(k, p->c, &p->records[i], set);
+	}
+	for (size_t i = 0; i < p->c->n_wakers && rc == 0; i++) {
+		if (!(p->c->wakers[i].flags & CAPTURE_WAKER_INTERRUPT))
+			continue;
+		memset(set, 0, n.words * sizeof(*set));
+		add_sets(&n, p->stacks, &p->wakers[i].kernel, set);
+		p->wakers[i].kind = interrupt_kind(k, set);
 	}
 	return rc;
 }

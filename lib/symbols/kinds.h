@@ -14,6 +14,7 @@
  *	state=LETTERS      one of ps(1)'s letters
  *	preempted, kthread
  *	loop               see below
+ *	interrupt          not of a wait, but of an interrupt that ended one: the KIND is what it is called
  *
  * Each '*' in a NAME stands for anything. All conditions must hold, each repeated one too; the
  * first rule that does decides.
@@ -44,10 +45,9 @@ void kinds_free(struct kinds *k); /* NULL is fine */
 const char *kinds_text(void);
 
 /*
- * Set the kind of each of the N RECORDS, which have their stacks, after resolve_run(). The names
+ * Set the kinds of the records and wakers of P, which have their stacks, after resolve_run(). The names
  * belong to K. 0 or -ENOMEM.
  */
-int kinds_find(const struct kinds *k, const struct cap_reader *c, struct resolve *r, struct stackids *s,
-	struct wait_printer_record *records, size_t n, struct err *e);
+int kinds_find(const struct kinds *k, const struct wait_printer *p, struct err *e);
 
 #endif

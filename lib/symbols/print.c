@@ -243,13 +243,49 @@ static void put_verdict(struct buf *b, const char *key, const struct cap_stack *
 	}
 }
 
+/* What interrupt W is called, in TEXT: "[timer]"; a hidden thread is "[hidden]". NULL: it is a known thread.
+ */
+static const char *unnamed_waker(const struct wait_printer *p, const struct cap_waker *w, char text[64])
+{
+	const char *kind = p->wakers[w->id - 1].kind;
+
+	if (w->flags & CAPTURE_WAKER_INTERRUPT)
+		snprintf(text, 64, "[%s]", kind ? kind : "interrupt");
+	else if (w->proc == CAPTURE_NONE)
+		snprintf(text, 64, "[hidden]");
+	else
+		return NULL;
+	return text;
+}
+
+static const char *waker_comm(const struct wait_printer *p, const struct cap_waker *w, uint32_t *ns_tid)
+{
+	const struct cap_sample at = { .proc = w->proc, .tid = w->tid };
+
+	return wait_printer_comm(p->c, &at, ns_tid);
+}
+
 /* Of a thread that ran, not a wait. */
 static bool is_sample(const struct cap_sample *s)
 {
 	return s->flags & CAPTURE_SAMPLE_ON_CPU;
 }
 
-static void put_comment(struct buf *b, const struct perf_text_wait *w)
+/* The key of a comment, so that readers can sum by it without looking at frames. */
+static void put_waker_key(struct buf *b, const struct wait_printer *p, uint32_t id)
+{
+	const struct cap_waker *w = id ? &p->c->wakers[id - 1] : NULL;
+	const char *name;
+	uint32_t ns_tid;
+	char text[64];
+
+	if (!w)
+		return;
+	name = unnamed_waker(p, w, text);
+	put_value(b, " waker=", name ? name : waker_comm(p, w, &ns_tid));
+}
+
+static void put_comment(struct buf *b, const struct wait_printer *p, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
 	char letters[16];
@@ -276,15 +312,16 @@ static void put_comment(struct buf *b, const struct perf_text_wait *w)
 	buftext_str(b, s->flags & CAPTURE_SAMPLE_PREEMPTED ? " preempted=1" : " preempted=0");
 	put_verdict(b, " kernel=", w->kernel);
 	put_verdict(b, " user=", w->user);
+	put_waker_key(b, p, s->waker);
 	buftext_str(b, "\n");
 }
 
 /* The comment and the first line of a record. The caller ends the record with a blank line. */
-static void perf_text_wait(struct buf *b, const struct perf_text_wait *w)
+static void perf_text_wait(struct buf *b, const struct wait_printer *p, const struct perf_text_wait *w)
 {
 	const struct cap_sample *s = w->sample;
 
-	put_comment(b, w);
+	put_comment(b, p, w);
 	put_comm(b, w->comm);
 	put_key(b, " ", w->proc->tgid);
 	put_key(b, "/", s->tid);
@@ -831,18 +868,111 @@ static void put_buf(struct out *out, struct buf *b)
 	buf_reset(b);
 }
 
+/* As put_frames(), with each line as a comment. */
+static void put_commented(const struct print *j, struct out *out, const struct stackids_span *s)
+{
+	const uint32_t *ids = stackids_at(j->w->stacks, s);
+
+	for (uint32_t i = 0; i < s->len; i++) {
+		const struct text *t = &j->texts[ids[i]];
+		const char *p = (const char *)j->arena.p + t->at, *end = p + t->len;
+
+		for (size_t len; p < end; p += len) {
+			len = (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p) + 1;
+			out_put(out, "#", 1);
+			out_put(out, p, len);
+		}
+	}
+}
+
+static void put_commented_lack(struct out *out, struct buf *b, const struct cap_stack *s)
+{
+	perf_text_lack(b, s);
+	out_put(out, "#", b->len != 0);
+	put_buf(out, b);
+}
+
+/* Waker ID, and those before it. */
+static void put_wakers(const struct print *j, struct out *out, struct buf *b, uint32_t id)
+{
+	for (const struct cap_waker *w; id; id = w->next) {
+		const struct wait_printer_waker *p = &j->w->wakers[id - 1];
+		const char *name;
+		uint32_t ns_tid;
+		char text[64];
+
+		w = &j->w->c->wakers[id - 1];
+		name = unnamed_waker(j->w, w, text);
+		buftext_str(b, "# waker: ");
+		if (name) {
+			buftext_str(b, name);
+		} else {
+			put_comm(b, waker_comm(j->w, w, &ns_tid));
+			put_key(b, " ", j->w->c->procs[w->proc].tgid);
+			put_key(b, "/", w->tid);
+		}
+		buftext_str(b, "\n");
+		put_buf(out, b);
+		put_commented(j, out, &p->kernel);
+		put_commented_lack(out, b, &j->w->c->stacks[w->kstack]);
+		put_commented(j, out, &p->user);
+		put_commented_lack(out, b, &j->w->c->stacks[w->ustack]);
+	}
+}
+
 static void put_text(const struct print *j, struct out *out, struct buf *b,
 	const struct wait_printer_record *r, const struct perf_text_wait *w)
 {
-	perf_text_wait(b, w);
+	perf_text_wait(b, j->w, w);
 	put_buf(out, b);
 	put_frames(j, out, &r->kernel, "");
 	perf_text_lack(b, w->kernel);
 	put_buf(out, b);
 	put_frames(j, out, &r->user, "");
 	perf_text_lack(b, w->user);
+	if (w->sample->waker) {
+		put_buf(out, b);
+		put_wakers(j, out, b, w->sample->waker);
+	}
 	buf_put(b, "\n", 1);
 	put_buf(out, b);
+}
+
+/* Member "waker": the waker ID, with its own waker in it. */
+static void put_waker_json(const struct print *p, struct out *out, struct json *j, uint32_t id)
+{
+	const struct cap_reader *c = p->w->c;
+	size_t depth = 0;
+
+	for (const struct cap_waker *w; id; id = w->next, depth++) {
+		const struct wait_printer_waker *r = &p->w->wakers[id - 1];
+		uint32_t ns_tid;
+
+		w = &c->wakers[id - 1];
+		json_begin(j, "waker", '{');
+		json_bool(j, "interrupt", w->flags & CAPTURE_WAKER_INTERRUPT);
+		if (w->flags & CAPTURE_WAKER_INTERRUPT)
+			json_str(j, "kind", r->kind);
+		if (w->proc != CAPTURE_NONE) {
+			json_str(j, "comm", waker_comm(p->w, w, &ns_tid));
+			json_u64(j, "pid", c->procs[w->proc].tgid);
+			json_u64(j, "tid", w->tid);
+			json_u64(j, "process", w->proc);
+			json_str(j, "process_comm", c->procs[w->proc].comm);
+		}
+		put_json_stack(j, &kernel_keys, &c->stacks[w->kstack]);
+		put_json_stack(j, &user_keys, &c->stacks[w->ustack]);
+		json_begin(j, "kernel_stack", '[');
+		put_buf(out, j->b);
+		put_frames(p, out, &r->kernel, ",");
+		json_end(j, ']');
+		json_begin(j, "user_stack", '[');
+		put_buf(out, j->b);
+		put_frames(p, out, &r->user, ",");
+		json_end(j, ']');
+	}
+	while (depth--)
+		json_end(j, '}');
 }
 
 static void put_wait_json(const struct print *p, struct out *out, struct buf *b,
@@ -859,6 +989,8 @@ static void put_wait_json(const struct print *p, struct out *out, struct buf *b,
 	put_buf(out, b);
 	put_frames(p, out, &r->user, ",");
 	json_end(&j, ']');
+	if (w->sample->waker)
+		put_waker_json(p, out, &j, w->sample->waker);
 	json_end(&j, '}');
 	buf_put(b, "\n", 1);
 	put_buf(out, b);

@@ -21,10 +21,13 @@
  *     <source file>:<line>
  *   <TAB><address in hex, 16 wide> symbol+0xoffset (module)
  *     <source file>:<line>
+ *   # waker: comm pid/tid
+ *   #<TAB><a frame of its, as above>
  *   <blank line>
  *
- * Lines that begin with '#' are comments to every reader. Text from the observed processes is
- * escaped so that it stays within its field:
+ * Lines that begin with '#' are comments to every reader. Of them, fold(1) reads those of wakers: who ended
+ * the wait, who had woken that one, and so on. An interrupt is [interrupt], or its kind, as [timer]. Text
+ * from the observed processes is escaped so that it stays within its field:
  *
  *   comm     no '#' first, no ';'; '_' for a leading or trailing space and for a
  *            space before a space or a digit, so that no reader takes part of it
@@ -66,6 +69,12 @@ struct wait_printer_record {
 	bool loop; /* set by kinds_find(): the thread waits in the loop that all of its work is called from */
 };
 
+/* A waker of the capture. */
+struct wait_printer_waker {
+	struct stackids_span kernel, user;
+	const char *kind; /* of an interrupt: what it was (symbols/kinds.h); NULL = not known */
+};
+
 /* The caller owns everything in it. */
 struct wait_printer {
 	const struct cap_reader *c;
@@ -73,6 +82,7 @@ struct wait_printer {
 	struct stackids *stacks;
 	struct wait_printer_record *records; /* in the order of printing */
 	size_t n_records;
+	struct wait_printer_waker *wakers; /* all of the capture */
 	struct perf_text_totals totals;
 	bool json, lines;
 	bool scheduler; /* print frames of the scheduler as text too; JSON always has them */

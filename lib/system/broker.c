@@ -125,9 +125,9 @@ int broker_perf_map(struct worker *o, uint32_t pid, uint32_t number, struct stat
 	return ask_fd(o, &q, st);
 }
 
-int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n)
+int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n, bool wakers)
 {
-	struct broker_request q = { .kind = kind, .arg = n };
+	struct broker_request q = { .kind = kind, .arg = n, .start = wakers };
 
 	return ask_fd(o, &q, NULL);
 }
@@ -289,7 +289,7 @@ static int create_map(union bpf_attr *attr, const char *name)
 static int serve_agg_map(const struct broker_request *q, struct reply *r)
 {
 	union bpf_attr attr = { .map_type = BPF_MAP_TYPE_HASH,
-		.key_size = sizeof(struct offcpu_key),
+		.key_size = q->start ? sizeof(struct offcpu_key) : OFFCPU_KEY_BARE,
 		.value_size = sizeof(struct offcpu_value),
 		.max_entries = q->arg };
 

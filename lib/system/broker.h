@@ -27,7 +27,7 @@ enum broker_kind {
 	BROKER_PATH, /* the ELF program or library `path` below the root of PID, 0 = ours; no links */
 	BROKER_TMP, /* /tmp below the root of PID, 0 = ours; STATUS only */
 	BROKER_PERF_MAP, /* perf-ARG.map in that /tmp: a regular file, not a link */
-	BROKER_AGG_MAP, /* a BPF map of ARG elements for the sums of waits */
+	BROKER_AGG_MAP, /* a BPF map of ARG elements for the sums of waits; START: with wakers */
 	BROKER_CHUNK_MAP, /* a BPF map for unwind tables */
 	BROKER_KINDS
 };
@@ -90,8 +90,8 @@ int broker_path_stat(struct worker *o, uint32_t pid, const char *path, struct st
 int broker_tmp_stat(struct worker *o, uint32_t pid, struct stat *st);
 int broker_perf_map(struct worker *o, uint32_t pid, uint32_t number, struct stat *st);
 
-/* Create a BPF map: BROKER_AGG_MAP of N elements, or BROKER_CHUNK_MAP. */
-int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n);
+/* Create a BPF map: BROKER_AGG_MAP of N elements, whose keys have WAKERS or not, or BROKER_CHUNK_MAP. */
+int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n, bool wakers);
 
 /*
  * broker - the process that keeps the privileges and only opens files.

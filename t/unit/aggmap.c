@@ -69,7 +69,7 @@ int main(void)
 	struct aggmap m;
 	struct err e;
 
-	if (aggmap_open(&m, SIZE, &e) != 0) {
+	if (aggmap_open(&m, SIZE, true, &e) != 0) {
 		tap_skip(&t, "aggregation maps", "%s", e.msg);
 		return tap_done(&t);
 	}

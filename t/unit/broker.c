@@ -268,7 +268,7 @@ static uint64_t map_field(int fd, const char *name)
 
 static void makes_maps(struct tap *t, struct worker *o)
 {
-	int chunk = broker_bpf_map(o, BROKER_CHUNK_MAP, 0), agg = broker_bpf_map(o, BROKER_AGG_MAP, 1000);
+	int chunk = broker_bpf_map(o, BROKER_CHUNK_MAP, 0, false), agg = broker_bpf_map(o, BROKER_AGG_MAP, 1000, true);
 
 	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM,
 		"this process cannot create a BPF map");
@@ -276,9 +276,9 @@ static void makes_maps(struct tap *t, struct worker *o)
 		"the broker creates a chunk");
 	tap_ok(t, agg >= 0 && map_field(agg, "max_entries:") == 1000,
 		"the broker creates an aggregation map of the requested size");
-	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, 0), -EPERM,
+	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, 0, false), -EPERM,
 		"an aggregation map without elements is refused");
-	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, UINT32_MAX), -EPERM,
+	tap_eq_u64(t, broker_bpf_map(o, BROKER_AGG_MAP, UINT32_MAX, false), -EPERM,
 		"an aggregation map with too many elements is refused");
 	if (chunk >= 0)
 		close(chunk);

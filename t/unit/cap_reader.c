@@ -66,6 +66,13 @@ static bool same_stack(const struct cap_stack *a, const struct cap_stack *b)
 	       (!a->n_exact || memcmp(a->exact, b->exact, a->n_exact * sizeof(*a->exact)) == 0);
 }
 
+static bool same_waker(const struct cap_waker *a, const struct cap_waker *b)
+{
+	return a->id == b->id && a->flags == b->flags && a->proc == b->proc && a->tid == b->tid &&
+	       a->kstack == b->kstack && a->ustack == b->ustack && a->next == b->next &&
+	       a->first_ns == b->first_ns;
+}
+
 static bool same_frames(const struct cap_name *a, const struct cap_name *b)
 {
 	for (uint32_t i = 0; i < a->n; i++) {
@@ -128,6 +135,9 @@ static const char *find_lie(const struct cap_reader *c, const struct cap_reader 
 	for (size_t i = 0; i < c->n_stacks; i++)
 		if (i >= ARRAY_LEN(sample_stacks) || !same_stack(&c->stacks[i], &sample_stacks[i]))
 			return "stack";
+	for (size_t i = 0; i < c->n_wakers; i++)
+		if (i >= ARRAY_LEN(sample_wakers) || !same_waker(&c->wakers[i], &sample_wakers[i]))
+			return "waker";
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i], *w = &truth->samples[i];
 
@@ -135,7 +145,7 @@ static const char *find_lie(const struct cap_reader *c, const struct cap_reader 
 			s->kstack != w->kstack || s->ustack != w->ustack || s->state != w->state ||
 			s->flags != w->flags || s->total_ns > w->total_ns || s->count > w->count ||
 			s->max_ns > w->max_ns || s->first_ns < w->first_ns || s->last_ns > w->last_ns ||
-			s->runnable_ns > s->total_ns)
+			s->runnable_ns > s->total_ns || s->waker != w->waker)
 			return "sample";
 	}
 	for (size_t i = 0; i < c->n_names; i++)
@@ -188,11 +198,13 @@ static void test_round_trip(struct tap *t, const struct cap_reader *c)
 		fine &= same(c->options[i].name, sample_options[i].name) &&
 			same(c->options[i].value, sample_options[i].value);
 	tap_ok(t, fine && c->n_options == ARRAY_LEN(sample_options), "options are read back in order");
-	tap_ok(t, !find_lie(c, c), "every field of files, processes, mappings and stacks is read back");
+	tap_ok(t, !find_lie(c, c),
+		"every field of files, processes, mappings, stacks and wakers is read back");
 	tap_ok(t,
 		c->n_files == ARRAY_LEN(sample_files) && c->n_procs == ARRAY_LEN(sample_procs) &&
-			c->n_maps == ARRAY_LEN(sample_maps) && c->n_stacks == ARRAY_LEN(sample_stacks),
-		"no file, process, mapping or stack is missing");
+			c->n_maps == ARRAY_LEN(sample_maps) && c->n_stacks == ARRAY_LEN(sample_stacks) &&
+			c->n_wakers == ARRAY_LEN(sample_wakers),
+		"no file, process, mapping, stack or waker is missing");
 	tap_ok(t,
 		c->n_images == 2 && c->images[0].file == 2 && c->images[0].len == sizeof(sample_vdso) &&
 			memcmp(c->images[0].bytes, sample_vdso, sizeof(sample_vdso)) == 0 &&
@@ -492,6 +504,7 @@ static void test_references(struct tap *t, const struct edge *edge)
 	struct cap_record_state state = { 0 };
 	struct cap_sample s = { .proc = 0, .kstack = 0, .ustack = 1 };
 	struct cap_map m = { .start = 1, .end = 2, .file = CAPTURE_NONE };
+	struct cap_waker w = { .id = 1, .proc = CAPTURE_NONE, .kstack = 0, .ustack = 1 };
 
 	s.proc = 1;
 	REFUSED("a sample of an unknown process", CAPTURE_RECORD_SAMPLE, "process that is not there",
@@ -502,10 +515,29 @@ static void test_references(struct tap *t, const struct edge *edge)
 	s.kstack = 0, s.ustack = CAPTURE_NONE;
 	REFUSED("a sample without a user stack", CAPTURE_RECORD_SAMPLE, "stack that is not there",
 		cap_record_put_sample(&f_, &s, &state));
-	s.ustack = 1, s.total_ns = 5, s.is_split = true, s.runnable_ns = 6;
+	s.ustack = 1, s.total_ns = 5, s.is_split = true, s.runnable_ns = 7;
 	REFUSED("a sample that was runnable for longer than it took", CAPTURE_RECORD_SAMPLE,
 		"runnable for longer", cap_record_put_sample(&f_, &s, &state));
-	s.is_split = false;
+	s.is_split = false, s.waker = 1;
+	REFUSED("a sample with an unknown waker", CAPTURE_RECORD_SAMPLE, "waker that is not there",
+		cap_record_put_sample(&f_, &s, &state));
+	s.waker = 0;
+	w.id = 2;
+	REFUSED("a waker id out of order", CAPTURE_RECORD_WAKER, "id out of order",
+		cap_record_put_waker(&f_, &w));
+	w.id = 1, w.next = 1;
+	REFUSED("a waker that woke itself", CAPTURE_RECORD_WAKER, "own waker is not there",
+		cap_record_put_waker(&f_, &w));
+	w.next = 0, w.proc = 1;
+	REFUSED("a waker of an unknown process", CAPTURE_RECORD_WAKER, "process that is not there",
+		cap_record_put_waker(&f_, &w));
+	w.proc = 0, w.ustack = 0;
+	REFUSED("a waker with a kernel stack as its user stack", CAPTURE_RECORD_WAKER,
+		"stack that is not there", cap_record_put_waker(&f_, &w));
+	w.ustack = 1, w.kstack = 2;
+	REFUSED("a waker with an unknown kernel stack", CAPTURE_RECORD_WAKER, "stack that is not there",
+		cap_record_put_waker(&f_, &w));
+	REFUSED("a truncated waker", CAPTURE_RECORD_WAKER, "malformed", buf_put(&f_, "\1\0\0\0\0\1\0", 7));
 	s.ustack = 0;
 	REFUSED("a sample with a kernel stack as its user stack", CAPTURE_RECORD_SAMPLE,
 		"stack that is not there", cap_record_put_sample(&f_, &s, &state));

@@ -259,6 +259,15 @@ static void test_bad_records(struct tap *t)
 	cap_writer_sample(w, &(struct cap_sample){ .proc = 1, .kstack = 0, .ustack = 1 });
 	refused(t, w, "process that was not written", "a sample of a process that was not written");
 	w = with_stacks();
+	cap_writer_sample(w, &(struct cap_sample){ .kstack = 0, .ustack = 1, .waker = 1 });
+	refused(t, w, "waker that was not written", "a sample with a waker that was not written");
+	w = with_stacks();
+	cap_writer_waker(w, &(struct cap_waker){ .id = 2, .kstack = 0, .ustack = 1 });
+	refused(t, w, "waker ids", "a skipped waker id");
+	w = with_stacks();
+	cap_writer_waker(w, &(struct cap_waker){ .id = 1, .kstack = 0, .ustack = 1, .next = 1 });
+	refused(t, w, "a waker comes before", "a waker before the one that had woken it");
+	w = with_stacks();
 	cap_writer_map(w, &(struct cap_map){ .file = 1, .start = 1, .end = 2 });
 	refused(t, w, "file that was not written", "a mapping of a file that was not written");
 	w = with_stacks();

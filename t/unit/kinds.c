@@ -187,6 +187,12 @@ static void write_capture(const char *path, const struct wait *w, size_t n)
 					       .total_ns = 5,
 					       .count = 1,
 					       .max_ns = 5 });
+	for (uint32_t i = 0; i < n; i++)
+		cap_writer_waker(out, &(struct cap_waker){ .id = i + 1,
+					      .flags = CAPTURE_WAKER_INTERRUPT,
+					      .proc = CAPTURE_NONE,
+					      .kstack = 2 * i,
+					      .ustack = 2 * i + 1 });
 	if (cap_writer_finish(out, &(struct cap_trailer){ .stop_ns = 10, .why = "end" }, &e) != 0)
 		abort();
 	cap_writer_close(out);
@@ -197,6 +203,8 @@ struct found {
 	struct resolve *r;
 	struct stackids *stacks;
 	struct wait_printer_record records[ARRAY_LEN(waits)];
+	struct wait_printer_waker
+		wakers[ARRAY_LEN(waits)]; /* the stacks of the waits, as those of interrupts */
 };
 
 /* The kinds of N waits W by K. */
@@ -218,7 +226,20 @@ static void find(struct found *f, const struct kinds *k, const struct wait *w, s
 			stackids_user(f->stacks, f->records[i].sample, &f->records[i].user) != 0)
 			abort();
 	}
-	if (resolve_run(f->r, &e) != 0 || kinds_find(k, f->c, f->r, f->stacks, f->records, n, &e) != 0)
+	for (size_t i = 0; i < n; i++) {
+		const struct cap_sample at = { .kstack = f->c->wakers[i].kstack };
+
+		if (stackids_kernel(f->stacks, &at, &f->wakers[i].kernel) != 0)
+			abort();
+	}
+	if (resolve_run(f->r, &e) != 0 || kinds_find(k,
+						  &(struct wait_printer){ .c = f->c,
+							  .r = f->r,
+							  .stacks = f->stacks,
+							  .records = f->records,
+							  .n_records = n,
+							  .wakers = f->wakers },
+						  &e) != 0)
 		abort();
 }
 
@@ -240,6 +261,37 @@ static void usual_rules(void)
 	for (size_t i = 0; i < ARRAY_LEN(waits); i++)
 		tap_eq_str(&t, f.records[i].kind, waits[i].want,
 			waits[i].user[0] ? waits[i].user : waits[i].kernel);
+	found_free(&f);
+	kinds_free(k);
+}
+
+/* What ends a wait: the kernel stack of an interrupt, as of Linux 6.18. */
+static const struct wait interrupts[] = {
+	{ "timer", 1, S, 0,
+		"hrtimer_wakeup;__hrtimer_run_queues;hrtimer_interrupt;sysvec_apic_timer_interrupt", "" },
+	{ "timer", 2, S, 0, "process_timeout;call_timer_fn;run_timer_softirq;handle_softirqs;irq_exit_rcu",
+		"" },
+	{ "disk", 3, S, 0, "bio_endio;blk_mq_end_request;virtblk_done;vring_interrupt;common_interrupt", "" },
+	{ "network", 4, S, 0, "sock_def_readable;tcp_rcv_established;net_rx_action;common_interrupt", "" },
+	{ NULL, 5, S, 0, "irq_work_run;sysvec_irq_work", "" },
+};
+
+static void kinds_of_interrupts(void)
+{
+	struct found f;
+	struct kinds *k;
+	struct err e;
+
+	if (kinds_load(NULL, &k, &e) != 0)
+		abort();
+	find(&f, k, interrupts, ARRAY_LEN(interrupts));
+	for (size_t i = 0; i < ARRAY_LEN(interrupts); i++) {
+		if (interrupts[i].want)
+			tap_eq_str(&t, f.wakers[i].kind, interrupts[i].want, interrupts[i].kernel);
+		else
+			tap_ok(&t, !f.wakers[i].kind, "another interrupt has no kind");
+	}
+	tap_ok(&t, strcmp(f.records[0].kind, "timer") != 0, "a rule of interrupts is not of waits");
 	found_free(&f);
 	kinds_free(k);
 }
@@ -283,7 +335,7 @@ static void own_rules(void)
 		"all conditions of a rule hold, each by one of its names");
 	own_rule("ours user=my_queue_get user=main", &w, "two conditions on one stack");
 	own_rule("other state=D\nother user=my_queue\nother user=queue_get\nother kernel=main\n"
-		 "other preempted\nother kthread\nother user=my_queue_get user=nobody\n"
+		 "other preempted\nother interrupt\nother kthread\nother user=my_queue_get user=nobody\n"
 		 "other syscall=epoll\nours loop",
 		&w, "rules with a condition that does not hold are passed over");
 	w.want = "idle";
@@ -341,6 +393,7 @@ int main(void)
 	if (!tmp)
 		abort();
 	usual_rules();
+	kinds_of_interrupts();
 	own_rules();
 	wrong_rules();
 	if (chdir(tmp) == 0) {

@@ -89,7 +89,7 @@ static uint32_t emit(struct table *x, uint32_t pid, uint64_t start_boot, uint32_
 {
 	struct offcpu_key key = { .tgid = pid, .tid = pid, .start_boot_ns = start_boot, .exec_id = exec_id };
 
-	return process_table_emit(x->tab, &key, first_ns, x->w);
+	return process_table_emit(x->tab, &key, first_ns, false, x->w);
 }
 
 /* PIDs above any pid_max, so that /proc has no such processes. */
@@ -212,7 +212,7 @@ static void threads(struct tap *t)
 	open_table(t, &x, true, false);
 	forked(&x, A, 1, 1 * SECOND);
 	process_table_announce(x.tab, &said);
-	id = process_table_emit(x.tab, &key, 2 * SECOND, x.w);
+	id = process_table_emit(x.tab, &key, 2 * SECOND, false, x.w);
 	event(&x, (struct procevent){ .type = PROCEVENT_COMM,
 			  .pid = A,
 			  .tid = C,

@@ -141,17 +141,23 @@ static const struct cap_stack sample_stacks[] = {
 	{ .id = 4, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_KTHREAD },
 };
 
+static const struct cap_waker sample_wakers[] = {
+	{ 1, CAPTURE_WAKER_INTERRUPT, CAPTURE_NONE, 0, 0, 4, 0, MONO },
+	{ 2, 0, 0, 4243, 0, 3, 1, UINT64_MAX },
+	{ 3, UINT32_MAX, 2, UINT32_MAX, 0, 2, 0, 0 },
+};
+
 /* In two flushes: [0, FIRST_FLUSH) and the rest. */
 #define FIRST_FLUSH 3
 static const struct cap_sample sample_samples[] = {
-	{ 0, 4242, 0, 1, 1, 0, 1000, 2, 700, MONO + 10, MONO + 20, true, 300 },
+	{ 0, 4242, 0, 1, 1, 0, 1000, 2, 700, MONO + 10, MONO + 20, true, 300, 0 },
 	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, true,
-		UINT64_MAX },
-	{ 1, 2, 0, 4, 0x402, 0, 5, 1, 5, 0, UINT64_MAX, true, 0 },
-	{ 0, 4242, 0, 1, 1, 0, 500, 1, 500, MONO + 5, MONO + 15, true, 500 },
-	{ 0, 4242, 0, 1, 1, CAPTURE_SAMPLE_INITIAL, 50, 1, 50, MONO, MONO, false, 0 },
-	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, 1, 1, 1, MONO, MONO, false, 0 },
-	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX & ~8u, 7, 1, 7, MONO + 3, MONO + 3, false, 0 },
+		UINT64_MAX, 0 },
+	{ 1, 2, 0, 4, 0x402, 0, 5, 1, 5, 0, UINT64_MAX, true, 0, 2 },
+	{ 0, 4242, 0, 1, 1, 0, 500, 1, 500, MONO + 5, MONO + 15, true, 500, 0 },
+	{ 0, 4242, 0, 1, 1, CAPTURE_SAMPLE_INITIAL, 50, 1, 50, MONO, MONO, false, 0, 1 },
+	{ 0, 4243, 0, 3, 2, CAPTURE_SAMPLE_OPEN, 1, 1, 1, MONO, MONO, false, 0, 0 },
+	{ 2, UINT32_MAX, 0, 2, UINT32_MAX, UINT32_MAX & ~8u, 7, 1, 7, MONO + 3, MONO + 3, false, 0, 3 },
 };
 
 /* The same key twice, later; one that is reported by its time, one by its kind. */
@@ -195,6 +201,7 @@ static inline int sample_first(struct cap_writer *w, struct err *e)
 	SAMPLE_EACH(w, counter, sample_counters, 0, FIRST_COUNTERS);
 	SAMPLE_EACH(w, name, sample_names, 0, FIRST_NAMES);
 	SAMPLE_EACH(w, jit, sample_jits, 0, 2);
+	SAMPLE_EACH(w, waker, sample_wakers, 0, ARRAY_LEN(sample_wakers));
 	SAMPLE_EACH(w, stack, sample_stacks, 0, ARRAY_LEN(sample_stacks));
 	SAMPLE_EACH(w, ksym, sample_ksyms, 0, ARRAY_LEN(sample_ksyms));
 	SAMPLE_EACH(w, image, sample_images, 0, ARRAY_LEN(sample_images));

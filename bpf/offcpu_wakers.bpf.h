@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Who ended a wait: at sched_waking, in the context of the thread or interrupt that wakes another
+ * thread. Part of offcpu.bpf.c.
+ *
+ * A thread that has left the CPU gets it back only after a wake-up, so the last one before it
+ * returns ended its wait. A wake-up that comes before the thread has left ends no wait.
+ *
+ * A waker is identified by a hash over its thread, its stacks and its own waker, as a stack is by
+ * its frames, and sent when it is first seen. Each thread keeps the chains of 1, 2 ... wakers that
+ * led to its last wake-up: the chain of N is its waker and that one's chain of N - 1. A waker that is
+ * no target keeps them from the first time that it wakes a thread whose chain is wanted.
+ */
+#ifndef STACKTOOLS_OFFCPU_WAKERS_BPF_H
+#define STACKTOOLS_OFFCPU_WAKERS_BPF_H
+
+#define WAKER_FRAMES_MAX 127 /* of its kernel stack */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct offcpu_woken);
+} woken SEC(".maps");
+
+/* The chain that ended the wait of TASK that KEY describes. */
+static __always_inline struct offcpu_stack_id waker_of(struct task_struct *task, const struct offcpu_key *key)
+{
+	struct offcpu_stack_id none = {};
+	struct offcpu_woken *w;
+	__u32 last = waker_steps - 1;
+
+	if (!waker_steps || key->flags & OFFCPU_F_PREEMPTED)
+		return none;
+	w = bpf_task_storage_get(&woken, task, NULL, 0);
+	if (!w || !w->fresh || last >= OFFCPU_WAKERS_MAX)
+		return no_stack(REASON_NOT_SEEN);
+	w->fresh = 0;
+	return w->by[last];
+}
+
+/* Has TASK, which is not current, left the CPU, or is about to, with no way back but this wake-up? */
+static __always_inline bool is_asleep(struct task_struct *task)
+{
+	struct sched_entity___delayed *se = (void *)&task->se;
+
+	/* since 6.12 it stays on the queue for a while */
+	return !task->on_rq || (bpf_core_field_exists(se->sched_delayed) && se->sched_delayed);
+}
+
+/* The number of the first of N frames that is where an interrupt entered the kernel, plus one; 0 = none is.
+ */
+__noinline int interrupt_frame(__u32 n)
+{
+	__u64 start = interrupts.start, end = interrupts.end;
+	struct scratch *s = my_scratch();
+
+	for (__u32 i = 0; s && i < n && i < WAKER_FRAMES_MAX; i++)
+		if (s->ev.frames[i] > start && s->ev.frames[i] <= end)
+			return i + 1;
+	return 0;
+}
+
+/* Take the kernel stack of the waker, up to the interrupt that woke, if one did. Returns whether one did. */
+static __always_inline bool take_kernel(
+	void *ctx, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
+{
+	long n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
+	int cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
+
+	key->kernel = no_stack(REASON_NOT_RECORDED);
+	if (kernel_stacks)
+		key->kernel =
+			marked_stack(s, w, &key->kernel, cut ? cut * 8L : n, KIND_KERNEL, OFFCPU_WAKING);
+	return cut;
+}
+
+/* Set s->waker to what wakes a thread now, without its own waker. */
+static __always_inline void take_waker(void *ctx, struct task_struct *task, struct scratch *s, __u64 now)
+{
+	struct offcpu_wait *w = wait_get(task, true);
+	struct offcpu_waker *waker = &s->waker.waker;
+	struct offcpu_key *key = &s->key;
+
+	*waker = (struct offcpu_waker){ .flags = OFFCPU_WAKER_HIDDEN };
+	*key = (struct offcpu_key){};
+	waker->kernel = waker->user = no_stack(REASON_NOT_SEEN);
+	s->waker.time_ns = now;
+	if (!w) {
+		s->count.waker_storage++;
+		return;
+	}
+	if (take_kernel(ctx, s, w, key) || !task->pid) {
+		waker->flags = OFFCPU_WAKER_INTERRUPT;
+		waker->kernel = key->kernel;
+		waker->user = no_stack(REASON_USER_MODE);
+		return;
+	}
+	if (not_owned(task) || !key_identity(key, task))
+		return;
+	waker->flags = 0;
+	waker->tgid = key->tgid;
+	waker->tid = key->tid;
+	waker->start_boot_ns = key->start_boot_ns;
+	waker->exec_id = key->exec_id;
+	waker->kernel = key->kernel;
+	if (w->announced != key->exec_id + 1)
+		announce(task, w, s, key);
+	waker->user = user_stack(ctx, task, s, w, key, now);
+}
+
+/* The identity of the waker in S, behind which comes NEXT; it is sent if that was not done yet. */
+static __always_inline struct offcpu_stack_id identify_waker(
+	struct scratch *s, const struct offcpu_stack_id *next)
+{
+	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a = hash_key[1] + 1, b = hash_key[0] + 1;
+	struct offcpu_ev_waker *ev = &s->waker;
+	const __u64 *words = (const __u64 *)&ev->waker;
+	__u8 one = 1;
+
+	ev->waker.next = *next;
+#pragma unroll
+	for (__u32 i = 0; i < sizeof(ev->waker) / 8; i++) {
+		a = (a ^ words[i]) * ma;
+		a ^= a >> 29;
+		b = (b + words[i]) * mb;
+		b = b >> 31 | b << 33;
+	}
+	a = (a ^ b >> 32) * ma;
+	ev->id.hi = a ^ a >> 32 ?: 1;
+	ev->id.lo = (b ^ ev->id.hi) * mb;
+	if (bpf_map_lookup_elem(&seen, &ev->id))
+		return ev->id;
+	ev->type = OFFCPU_EV_WAKER;
+	if (bpf_ringbuf_output(&ring, ev, sizeof(*ev), BPF_RB_NO_WAKEUP))
+		s->count.ring_waker++;
+	else
+		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
+	return ev->id;
+}
+
+EVENT("sched_waking")
+int record_waking(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0], *current_task = bpf_get_current_task_btf();
+	struct offcpu_stack_id next = {}, kept;
+	struct scratch *s = my_scratch();
+	struct offcpu_woken *to, *from = NULL;
+	__u32 steps;
+
+	if (!s || !is_asleep(task))
+		return 0;
+	to = bpf_task_storage_get(&woken, task, NULL, wanted(task) ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!to) {
+		s->count.waker_storage++;
+		return 0;
+	}
+	steps = wanted(task) ? waker_steps : to->steps;
+	take_waker(ctx, current_task, s, bpf_ktime_get_ns());
+	if (steps > 1 && !s->waker.waker.flags)
+		from = bpf_task_storage_get(&woken, current_task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (from && from->steps < steps - 1)
+		from->steps = steps - 1;
+	/* of a thread that wakes itself from an interrupt, both are the same */
+	for (__u32 i = 0; i < OFFCPU_WAKERS_MAX && i < steps; i++) {
+		kept = from ? from->by[i] : next;
+		to->by[i] = identify_waker(s, i ? &next : &(struct offcpu_stack_id){});
+		next = kept;
+	}
+	to->fresh = 1;
+	return 0;
+}
+
+/*
+ * Runs at every wake-up of every task; as sched_switch() it is a program of its own. A thread that is
+ * woken while it runs has not left the CPU.
+ */
+EVENT("sched_waking")
+int sched_waking(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+
+	if ((hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED) ||
+		(__u64)task == bpf_get_current_task())
+		return 0;
+	if (wanted(task) || (waker_steps > 1 && bpf_task_storage_get(&woken, task, NULL, 0)))
+		bpf_tail_call(ctx, &recording_wakers, 0);
+	return 0;
+}
+
+#endif
