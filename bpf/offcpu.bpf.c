@@ -150,7 +150,8 @@ static __always_inline bool key_init(
 #ifndef OFFCPU_RAW
 #include "offcpu_wakers.bpf.h"
 #else
-static __always_inline struct offcpu_stack_id waker_of(struct task_struct *task, const struct offcpu_key *key)
+static __always_inline struct offcpu_stack_id waker_of(
+	struct task_struct *task, const struct offcpu_key *key, __u64 start)
 {
 	return (struct offcpu_stack_id){};
 }
@@ -242,7 +243,7 @@ static __always_inline void finish(struct task_struct *task, struct scratch *s, 
 	__u64 start, __u64 end, __u64 runnable)
 {
 	s->key = start == OFFCPU_INITIAL ? w->initial : w->key;
-	s->key.waker = waker_of(task, &s->key);
+	s->key.waker = waker_of(task, &s->key, start);
 	if (w->pending && w->late_start == start) {
 		s->key.user = w->late;
 		s->count.walked_late++;

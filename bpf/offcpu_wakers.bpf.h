@@ -4,7 +4,8 @@
  * thread. Part of offcpu.bpf.c.
  *
  * A thread that has left the CPU gets it back only after a wake-up, so the last one before it
- * returns ended its wait. A wake-up that comes before the thread has left ends no wait.
+ * returns ended its wait. One that comes while the thread is still leaving may end the wait that begins,
+ * or the thread turns back and does not wait: which one is known only afterwards, by the time between.
  *
  * A waker is identified by a hash over its thread, its stacks and its own waker, as a stack is by
  * its frames, and sent when it is first seen. Each thread keeps the chains of 1, 2 ... wakers that
@@ -15,6 +16,7 @@
 #define STACKTOOLS_OFFCPU_WAKERS_BPF_H
 
 #define WAKER_FRAMES_MAX 127 /* of its kernel stack */
+#define WAKER_EARLY_NS 100000 /* from a wake-up to the switch, with this program between them */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -23,19 +25,24 @@ struct {
 	__type(value, struct offcpu_woken);
 } woken SEC(".maps");
 
-/* The chain that ended the wait of TASK that KEY describes. */
-static __always_inline struct offcpu_stack_id waker_of(struct task_struct *task, const struct offcpu_key *key)
+/* The chain that ended the wait of TASK that KEY describes, and which began at START. */
+static __always_inline struct offcpu_stack_id waker_of(
+	struct task_struct *task, const struct offcpu_key *key, __u64 start)
 {
 	struct offcpu_stack_id none = {};
 	struct offcpu_woken *w;
 	__u32 last = waker_steps - 1;
+	__u64 came;
 
 	if (!waker_steps || key->flags & OFFCPU_F_PREEMPTED)
 		return none;
 	w = bpf_task_storage_get(&woken, task, NULL, 0);
-	if (!w || !w->fresh || last >= OFFCPU_WAKERS_MAX)
+	if (!w || !w->time_ns || last >= OFFCPU_WAKERS_MAX)
 		return no_stack(REASON_NOT_SEEN);
-	w->fresh = 0;
+	came = w->time_ns;
+	w->time_ns = 0;
+	if (w->early && start > OFFCPU_INITIAL && came < start && start - came > WAKER_EARLY_NS)
+		return no_stack(REASON_NOT_SEEN);
 	return w->by[last];
 }
 
@@ -148,7 +155,7 @@ int record_waking(__u64 *ctx)
 	struct offcpu_woken *to, *from = NULL;
 	__u32 steps;
 
-	if (!s || !is_asleep(task))
+	if (!s)
 		return 0;
 	to = bpf_task_storage_get(&woken, task, NULL, wanted(task) ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!to) {
@@ -167,7 +174,8 @@ int record_waking(__u64 *ctx)
 		to->by[i] = identify_waker(s, i ? &next : &(struct offcpu_stack_id){});
 		next = kept;
 	}
-	to->fresh = 1;
+	to->early = !is_asleep(task);
+	to->time_ns = s->waker.time_ns;
 	return 0;
 }
 

@@ -256,22 +256,28 @@ static void show_holds(struct out *o, const struct cap_reader *c, const struct c
 {
 	const struct {
 		size_t n;
-		const char *one, *many, *after;
-	} all[] = { { c->n_procs, "process", "processes", ", " },
-		{ st->total.threads, "thread", "threads", ", " },
-		{ st->total.stacks, "distinct stack", "distinct stacks", ", " },
-		{ c->n_samples, "sample", "samples", ", " }, { c->n_maps, "mapping", "mappings", " of " },
-		{ c->n_files, "file", "files", ", " },
-		{ c->n_ksyms, "kernel symbol", "kernel symbols", ", " },
-		{ c->n_names, "name", "names", ", " },
-		{ c->n_jits, "piece of JIT code", "pieces of JIT code", c->n_scripts ? ", " : "\n" },
-		{ c->n_scripts, "place in a script", "places in scripts", "\n" } };
+		bool seldom; /* mentioned if there are any */
+		const char *one, *many, *of;
+	} all[] = { { c->n_procs, false, "process", "processes", ", " },
+		{ st->total.threads, false, "thread", "threads", ", " },
+		{ st->total.stacks, false, "distinct stack", "distinct stacks", ", " },
+		{ c->n_wakers, true, "waker", "wakers", ", " },
+		{ c->n_samples, false, "sample", "samples", ", " },
+		{ c->n_maps, false, "mapping", "mappings", ", " },
+		{ c->n_files, false, "file", "files", " of " },
+		{ c->n_ksyms, false, "kernel symbol", "kernel symbols", ", " },
+		{ c->n_names, false, "name", "names", ", " },
+		{ c->n_jits, false, "piece of JIT code", "pieces of JIT code", ", " },
+		{ c->n_scripts, true, "place in a script", "places in scripts", ", " } };
 	struct buf b = { 0 };
 
-	for (size_t i = 0; i < ARRAY_LEN(all) - !c->n_scripts; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (all[i].seldom && !all[i].n)
+			continue;
+		buftext_str(&b, i ? all[i].of : "");
 		buftext_count(&b, all[i].n, all[i].one, all[i].many);
-		buftext_str(&b, all[i].after);
 	}
+	buftext_str(&b, "\n");
 	out_put(o, b.p, b.len);
 	buf_free(&b);
 }

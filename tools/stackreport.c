@@ -11,7 +11,7 @@
 #define TOP 10 /* rows of a table */
 
 static const char *const bys[] = { "stack", "function", "thread", "process", "kind", "module", "state",
-	NULL };
+	"waker", NULL };
 static const char *const units[] = { "auto", "ns", "us", "ms", "count", NULL };
 
 struct opts {

@@ -583,6 +583,34 @@ static int use_privileges(
 	return rc ? rc : drop(p, e);
 }
 
+/* Without knowing the code of interrupts, a wake-up by one would be taken for one by the thread it
+ * interrupted. */
+static int find_interrupts(struct session_parts *p, struct err *e)
+{
+	struct kallsyms_loader loading = { 0 };
+	struct kallsyms *ks = NULL;
+	uint64_t start, end;
+	int rc;
+
+	kallsyms_loader_begin(&loading, p->kallsyms);
+	rc = kallsyms_loader_take(&loading, &ks, e);
+	if (rc) {
+		err_prefix(e, "cannot record wakers");
+		return rc;
+	}
+	start = kallsyms_address(ks, "asm_common_interrupt");
+	end = kallsyms_address(ks, "__irqentry_text_end");
+	kallsyms_free(ks);
+	if (!start || end <= start) {
+		err_set(e, -ENOTSUP,
+			"cannot record wakers: this kernel does not say where interrupts enter it");
+		err_hint(e, "Linux on x86-64 does, since 5.8");
+		return -ENOTSUP;
+	}
+	offcpu_interrupts(p->bpf, start, end);
+	return 0;
+}
+
 /* Do the rest, without privileges, and create the output. */
 static int get_ready(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
@@ -590,6 +618,8 @@ static int get_ready(
 	/* not before: nothing drains the events while the programs are loaded */
 	int rc = p->events ? procevents_start(p->events, e) : 0, fd;
 
+	if (!rc && o->bpf.wakers)
+		rc = find_interrupts(p, e);
 	/* those that were forked before the events began */
 	find_family(p, o);
 	if (!rc)
@@ -969,34 +999,10 @@ static void take_symbols(struct recorder *r)
 	}
 }
 
-/* Without knowing the code of interrupts, a wake-up by one would be taken for one by the thread it
- * interrupted. */
-static int find_interrupts(struct recorder *r, struct err *e)
-{
-	uint64_t start, end;
-
-	read_symbols(r);
-	take_symbols(r);
-	start = r->ks ? kallsyms_address(r->ks, "asm_common_interrupt") : 0;
-	end = r->ks ? kallsyms_address(r->ks, "__irqentry_text_end") : 0;
-	if (!start || end <= start) {
-		err_set(e, -ENOTSUP,
-			"cannot record wakers: /proc/kallsyms does not say where interrupts enter the "
-			"kernel");
-		err_hint(e, "%s",
-			r->ks ? "Linux on x86-64 does, since 5.8"
-			      : "it hides addresses: this takes CAP_SYSLOG");
-		return -ENOTSUP;
-	}
-	offcpu_interrupts(r->p.bpf, start, end);
-	return 0;
-}
-
 int recorder_start(struct recorder *r, struct err *e)
 {
-	int rc = r->wakers ? find_interrupts(r, e) : 0;
+	int rc = offcpu_start(r->p.bpf, &r->start_ns, e);
 
-	rc = rc ? rc : offcpu_start(r->p.bpf, &r->start_ns, e);
 	if (rc)
 		return rc;
 	r->next_flush_ns = r->start_ns + FLUSH_NS;

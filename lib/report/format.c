@@ -156,6 +156,8 @@ const char *format_noun(enum ranking_by by, wait_sum n)
 		return format_plural(n, "module", "modules");
 	case RANKING_STATE:
 		return format_plural(n, "state", "states");
+	case RANKING_WAKER:
+		return format_plural(n, "waker", "wakers");
 	case RANKING_THREAD_NAME:
 		return format_plural(n, "name of threads", "names of threads");
 	case RANKING_PROCESS_NAME:
@@ -447,6 +449,7 @@ const char *format_title(enum ranking_by by)
 		[RANKING_KIND] = "kind",
 		[RANKING_MODULE] = "module",
 		[RANKING_STATE] = "state",
+		[RANKING_WAKER] = "waker",
 		[RANKING_THREAD_NAME] = "thread-name",
 		[RANKING_PROCESS_NAME] = "process" };
 

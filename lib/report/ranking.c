@@ -387,6 +387,8 @@ static int group_row(struct ranking_groups *g, struct members *m, const struct w
 		return add_row(g, m, row, row->module, 0, false, false);
 	case RANKING_STATE:
 		return add_row(g, m, row, row->state, 0, false, false);
+	case RANKING_WAKER:
+		return add_row(g, m, row, row->waker, 0, false, false);
 	case RANKING_THREAD_NAME:
 		return row->thread == WAITS_NONE
 			       ? 0

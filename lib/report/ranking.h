@@ -20,6 +20,7 @@ enum ranking_by {
 	RANKING_KIND,
 	RANKING_MODULE,
 	RANKING_STATE,
+	RANKING_WAKER,
 	/* by name alone, so that recordings can be compared */
 	RANKING_THREAD_NAME,
 	RANKING_PROCESS_NAME,

@@ -184,14 +184,15 @@ static void on_comment(void *ctx, const char *p, size_t len)
  * because none is in a line of text.
  */
 struct label {
-	str pid, tid, kind, state;
+	str pid, tid, kind, state, waker;
 	str process; /* folded lines: the name of the process, instead of a PID */
 	str comm;
 };
 
 static void put_label(struct buf *out, const struct label *l)
 {
-	const str *const parts[] = { &l->pid, &l->tid, &l->kind, &l->state, &l->process, &l->comm };
+	const str *const parts[] = { &l->pid, &l->tid, &l->kind, &l->state, &l->waker, &l->process,
+		&l->comm };
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		buf_put(out, "\n", i > 0);
@@ -207,6 +208,7 @@ static struct label get_label(str text)
 	l.tid = split(&text, '\n');
 	l.kind = split(&text, '\n');
 	l.state = split(&text, '\n');
+	l.waker = split(&text, '\n');
 	l.process = split(&text, '\n');
 	l.comm = text;
 	return l;
@@ -215,9 +217,12 @@ static struct label get_label(str text)
 static void on_name(
 	void *ctx, const struct perfscript_header *h, const struct perfscript_wait *wait, struct buf *out)
 {
-	struct label l = {
-		.pid = h->pid, .tid = h->tid, .kind = wait->kind, .state = wait->state, .comm = h->comm
-	};
+	struct label l = { .pid = h->pid,
+		.tid = h->tid,
+		.kind = wait->kind,
+		.state = wait->state,
+		.waker = wait->waker,
+		.comm = h->comm };
 
 	(void)ctx;
 	put_label(out, &l);
@@ -616,9 +621,11 @@ static int make_row(
 	row->module = places[pair->stack].module;
 	row->kind = keep(w, l.kind);
 	row->state = keep(w, l.state);
+	row->waker = keep(w, l.waker);
 	row->process = put_process(r, &l);
 	row->thread = WAITS_NONE;
-	if (row->kind == INTERN_NONE || row->state == INTERN_NONE || row->process == WAITS_NONE)
+	if (row->kind == INTERN_NONE || row->state == INTERN_NONE || row->waker == INTERN_NONE ||
+		row->process == WAITS_NONE)
 		return -ENOMEM;
 	if (l.tid.len) {
 		row->thread = put_thread(r, &l, row->process);

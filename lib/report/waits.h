@@ -59,7 +59,7 @@ struct wait_thread {
 struct wait_row {
 	uint32_t path, thread; /* indexes; thread WAITS_NONE: not known */
 	uint32_t process;
-	uint32_t kind, state; /* strings; 0 = not known */
+	uint32_t kind, state, waker; /* strings; 0 = not known */
 	uint32_t module; /* string: the file of the innermost user frame */
 	struct wait_stats stats;
 };

@@ -27,7 +27,7 @@ static void check_sums(const struct ranking *r)
 
 static void rank(const struct waits *w, uint8_t choice, struct out *out)
 {
-	struct ranking_opts opts = { .by = choice % (RANKING_STATE + 1),
+	struct ranking_opts opts = { .by = choice % (RANKING_WAKER + 1),
 		.all = choice & 8,
 		.kinds = choice & 16 ? "idle,lock" : NULL };
 	struct report_print p = {
