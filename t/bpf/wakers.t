@@ -98,7 +98,7 @@ if setcap cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_checkpoint_restore+e
 	theirs=$!
 	at_exit_kill $theirs
 	kill $reader
-	STACKTOOLS_CACHE= run timeout -k 5 60 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
+	STACKTOOLS_CACHE='' run timeout -k 5 60 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
 		"$TMP/u/offcpu-record" -q --wakers=2 -d 1 -o "$TMP/u/o.cap" -p $theirs 7>&-
 	is "$rc" 0 'a user records a process of theirs'
 	is "$(waits "$TMP/u/o.cap" ' return if $w->{initial} || $w->{open} || $w->{preempted}; my $k = $w->{waker};

@@ -141,9 +141,35 @@ kworker/0:1;__schedule 499
 server;main;__vdso_gettimeofday;-;io_schedule;__schedule 1500
 server;main;read;-;do_syscall_64;__schedule 3856000" \
 	"--delimit puts - between user and kernel; the vdso is user code"
-folds "--delimit puts -- before the frames of a waker" \
-	'ab 1/2 1.5: 7 e:\n\t1 w (x)\n# waker\n\tffffffff81000000 k ([kernel.kallsyms])\n\t2 m (x)\n\n' \
-	"ab;m;-;k;--;w 7" --delimit
+# a wait of cd/4 that ab/2 ended, which zz/6 had woken
+W='cd 3/4 1.5: 7 e:\n\tffffffff81000000 k ([kernel.kallsyms])\n\t1 in (inlined)\n\t1 m (x)\n# waker: ab 1/2\n#\tffffffff81000010 kw ([kernel.kallsyms])\n#\t2 win (inlined)\n#\t2 wm (x)\n# waker: z z 5/6\n#\t3 zm (x)\n\n'
+T='cd 3/4 1.5: 7 e:\n\t1 m (x)\n# waker: [timer]\n#\tffffffff81000020 irq ([kernel.kallsyms])\n\n'
+folds "the frames of wakers are comments" "$W$T" "cd;m 7
+cd;m;in;k 7"
+folds "--wakers puts the chain behind the stack, each waker innermost first" "$W$T" \
+	"cd;m;--;irq;[timer] 7
+cd;m;in;k;--;kw;win;wm;ab;--;zm;z_z 7" --wakers
+folds "--wakers --tid has the IDs of wakers too" "$W" "cd-3/4;m;in;k;--;kw;win;wm;ab-1/2;--;zm;z_z-5/6 7" --wakers --tid
+folds "--wakers --pid has those of their processes" "$W" "cd-3;m;in;k;--;kw;win;wm;ab-1;--;zm;z_z-5 7" --wakers --pid
+folds "--wakers --delimit puts - between the halves of both" "$W" \
+	"cd;m;in;-;k;--;kw;-;win;wm;ab;--;zm;z_z 7" --wakers --delimit
+folds "--wakers --reverse reverses all of it" "$W" "z_z;zm;--;ab;wm;win;kw;--;k;in;m;cd 7" --wakers --reverse
+folds "--wakers --kernel marks functions of the kernel there, too" "$T" "cd;m;--;irq_[k];[timer] 7" --wakers --kernel
+folds "--wakers sums the same stack apart by its wakers, again and again" "$W$T$W$T" \
+	"cd;m;--;irq;[timer] 14
+cd;m;in;k;--;kw;win;wm;ab;--;zm;z_z 14" --wakers
+folds "a waker without frames has its name" 'cd 3/4 1.5: 7 e:\n\t1 m (x)\n# waker: [hidden]\n\n' "cd;m;--;[hidden] 7" --wakers
+folds "a waker of a record without frames" 'cd 3/4 1.5: 7 e:\n# waker: ab 1/2\n#\t2 w (x)\n\n' "cd;--;w;ab 7" --wakers
+in_file 'cd 3/4 1.5: 7 e:\n\t1 m (x)\n# waker: ab 1/2\n#\tnot a frame\n#\t2 w (x)\n\n'
+run "$fold" --wakers "$TMP/in"
+is "$rc:$(cat "$out")" "1:cd;m;--;w;ab 7" "a line of a waker that is not a frame is skipped"
+like "$(cat "$err")" "line 4 of .*neither header nor frame" "and reported"
+in_file "$A"
+run "$fold" --wakers "$TMP/in"
+is "$rc:$(cat "$out")" "1:ab;main;f 10" "--wakers without a waker is incomplete"
+like "$(cat "$err")" "no wait has a waker" "and reported"
+like "$(cat "$err")" "hint: .*offcpu-record --wakers" "with what records them"
+status 64 "--wakers and --runnable are refused together" "$fold" --wakers --runnable "$TMP/in"
 folds "--delimit does not annotate the marker of a waker" \
 	'ab 1/2 1.5: 7 e:\n\t1 w (x)\n\t0 -- ([waker])\n\t2 m (x)\n\n' "ab;m;--;w 7" --delimit --kernel
 folds "--delimit recognizes a kernel address without a symbol" \
