@@ -109,9 +109,11 @@ struct offcpu_wait {
 
 /* A thread's second task storage: who woke it last. */
 struct offcpu_woken {
-	struct offcpu_stack_id by[OFFCPU_WAKERS_MAX]; /* the chains of 1, 2 ... wakers */
+	struct offcpu_stack_id by[OFFCPU_WAKERS_MAX]; /* the chains of 1, 2 ... wakers; hi == 0: not sent */
+	struct offcpu_stack_id kernel, user; /* the stacks of the first of them; hi == 0: not sent */
 	__u64 time_ns; /* when; 0 = a wait has ended by it */
-	__u32 early; /* the thread had not left the CPU yet */
+	__u16 early; /* the thread had not left the CPU yet */
+	__u16 interrupt; /* the waker is one */
 	__u32 steps; /* of a thread that is no target: how many wakers the threads want that it wakes */
 };
 
@@ -283,7 +285,7 @@ struct offcpu_fields {
 _Static_assert(sizeof(struct offcpu_key) == 80, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
 _Static_assert(sizeof(struct offcpu_wait) == 232, "offcpu_wait");
-_Static_assert(sizeof(struct offcpu_woken) == 144, "offcpu_woken");
+_Static_assert(sizeof(struct offcpu_woken) == 176, "offcpu_woken");
 _Static_assert(sizeof(struct offcpu_ev_waker) == 104, "offcpu_ev_waker");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");

@@ -4,8 +4,8 @@
  * thread. Part of offcpu.bpf.c.
  *
  * A thread that has left the CPU gets it back only after a wake-up, so the last one before it
- * returns ended its wait. One that comes while the thread is still leaving may end the wait that begins,
- * or the thread turns back and does not wait: which one is known only afterwards, by the time between.
+ * returns ended its wait. One that comes while the thread is still leaving ends the wait that begins, or
+ * the thread turns back and does not wait; then the next one takes its place.
  *
  * A waker is identified by a hash over its thread, its stacks and its own waker, as a stack is by
  * its frames, and sent when it is first seen. Each thread keeps the chains of 1, 2 ... wakers that
@@ -16,7 +16,11 @@
 #define STACKTOOLS_OFFCPU_WAKERS_BPF_H
 
 #define WAKER_FRAMES_MAX 127 /* of its kernel stack */
-#define WAKER_EARLY_NS 100000 /* from a wake-up to the switch, with this program between them */
+/* Enough for most threads and interrupts: each frame costs, and behind an interrupt there may be many. */
+#define WAKER_FRAMES_THREAD 32
+#define WAKER_FRAMES_INTERRUPT 12
+#define WAKER_EARLY_NS                                                                                       \
+	10000000 /* from a wake-up to the switch: a few us, unless a hypervisor takes a CPU away */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -70,55 +74,71 @@ __noinline int interrupt_frame(__u32 n)
 
 /* Take the kernel stack of the waker, up to the interrupt that woke, if one did. Returns whether one did. */
 static __always_inline bool take_kernel(
-	void *ctx, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
+	void *ctx, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key, bool was_interrupt)
 {
-	long n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
+	const __u32 few = (was_interrupt ? WAKER_FRAMES_INTERRUPT : WAKER_FRAMES_THREAD) * 8;
+	long n = bpf_get_stack(ctx, s->ev.frames, few, 0);
 	int cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
 
-	key->kernel = no_stack(REASON_NOT_RECORDED);
+	if (n == few && !cut) {
+		n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
+		cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
+	}
 	if (kernel_stacks)
 		key->kernel =
 			marked_stack(s, w, &key->kernel, cut ? cut * 8L : n, KIND_KERNEL, OFFCPU_WAKING);
+	else
+		key->kernel = no_stack(REASON_NOT_RECORDED);
 	return cut;
 }
 
-/* Set s->waker to what wakes a thread now, without its own waker. */
-static __always_inline void take_waker(void *ctx, struct task_struct *task, struct scratch *s, __u64 now)
+/* Set s->waker to TASK, which wakes the thread of TO now, without its own waker. */
+static __always_inline void take_waker(
+	void *ctx, struct task_struct *task, struct scratch *s, struct offcpu_woken *to, __u64 now)
 {
 	struct offcpu_wait *w = wait_get(task, true);
 	struct offcpu_waker *waker = &s->waker.waker;
 	struct offcpu_key *key = &s->key;
+	__u32 unsent;
 
 	*waker = (struct offcpu_waker){ .flags = OFFCPU_WAKER_HIDDEN };
-	*key = (struct offcpu_key){};
+	*key = (struct offcpu_key){ .kernel = to->kernel, .user = to->user };
 	waker->kernel = waker->user = no_stack(REASON_NOT_SEEN);
 	s->waker.time_ns = now;
 	if (!w) {
 		s->count.waker_storage++;
 		return;
 	}
-	if (take_kernel(ctx, s, w, key) || !task->pid) {
+	unsent = w->unsent;
+	w->unsent = 0;
+	if (take_kernel(ctx, s, w, key, to->interrupt) || !task->pid) {
+		to->interrupt = 1;
 		waker->flags = OFFCPU_WAKER_INTERRUPT;
 		waker->kernel = key->kernel;
 		waker->user = no_stack(REASON_USER_MODE);
-		return;
+	} else if (!not_owned(task) && key_identity(key, task)) {
+		to->interrupt = 0;
+		waker->flags = 0;
+		waker->tgid = key->tgid;
+		waker->tid = key->tid;
+		waker->start_boot_ns = key->start_boot_ns;
+		waker->exec_id = key->exec_id;
+		waker->kernel = key->kernel;
+		if (w->announced != key->exec_id + 1)
+			announce(task, w, s, key);
+		waker->user = user_stack(ctx, task, s, w, key, now);
 	}
-	if (not_owned(task) || !key_identity(key, task))
-		return;
-	waker->flags = 0;
-	waker->tgid = key->tgid;
-	waker->tid = key->tid;
-	waker->start_boot_ns = key->start_boot_ns;
-	waker->exec_id = key->exec_id;
-	waker->kernel = key->kernel;
-	if (w->announced != key->exec_id + 1)
-		announce(task, w, s, key);
-	waker->user = user_stack(ctx, task, s, w, key, now);
+	to->kernel = w->unsent ? no_stack(0) : waker->kernel;
+	to->user = w->unsent ? no_stack(0) : waker->user;
+	w->unsent = unsent;
 }
 
-/* The identity of the waker in S, behind which comes NEXT; it is sent if that was not done yet. */
-static __always_inline struct offcpu_stack_id identify_waker(
-	struct scratch *s, const struct offcpu_stack_id *next)
+/*
+ * Set *LAST, the chain of the wake-up before, to the waker in S and behind it NEXT. It is sent if that was
+ * not done yet.
+ */
+static __always_inline void identify_waker(
+	struct scratch *s, const struct offcpu_stack_id *next, struct offcpu_stack_id *last)
 {
 	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a = hash_key[1] + 1, b = hash_key[0] + 1;
 	struct offcpu_ev_waker *ev = &s->waker;
@@ -136,21 +156,25 @@ static __always_inline struct offcpu_stack_id identify_waker(
 	a = (a ^ b >> 32) * ma;
 	ev->id.hi = a ^ a >> 32 ?: 1;
 	ev->id.lo = (b ^ ev->id.hi) * mb;
+	if (ev->id.hi == last->hi && ev->id.lo == last->lo)
+		return;
+	*last = ev->id;
 	if (bpf_map_lookup_elem(&seen, &ev->id))
-		return ev->id;
+		return;
 	ev->type = OFFCPU_EV_WAKER;
-	if (bpf_ringbuf_output(&ring, ev, sizeof(*ev), BPF_RB_NO_WAKEUP))
-		s->count.ring_waker++;
-	else
+	if (!bpf_ringbuf_output(&ring, ev, sizeof(*ev), BPF_RB_NO_WAKEUP)) {
 		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
-	return ev->id;
+		return;
+	}
+	s->count.ring_waker++;
+	*last = no_stack(REASON_NOT_SEEN);
 }
 
 EVENT("sched_waking")
 int record_waking(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0], *current_task = bpf_get_current_task_btf();
-	struct offcpu_stack_id next = {}, kept;
+	const struct offcpu_stack_id none = {}, *next = &none;
 	struct scratch *s = my_scratch();
 	struct offcpu_woken *to, *from = NULL;
 	__u32 steps;
@@ -163,16 +187,14 @@ int record_waking(__u64 *ctx)
 		return 0;
 	}
 	steps = wanted(task) ? waker_steps : to->steps;
-	take_waker(ctx, current_task, s, bpf_ktime_get_ns());
+	take_waker(ctx, current_task, s, to, bpf_ktime_get_ns());
 	if (steps > 1 && !s->waker.waker.flags)
 		from = bpf_task_storage_get(&woken, current_task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (from && from->steps < steps - 1)
 		from->steps = steps - 1;
-	/* of a thread that wakes itself from an interrupt, both are the same */
 	for (__u32 i = 0; i < OFFCPU_WAKERS_MAX && i < steps; i++) {
-		kept = from ? from->by[i] : next;
-		to->by[i] = identify_waker(s, i ? &next : &(struct offcpu_stack_id){});
-		next = kept;
+		identify_waker(s, next, &to->by[i]);
+		next = from ? &from->by[i] : &none;
 	}
 	to->early = !is_asleep(task);
 	to->time_ns = s->waker.time_ns;

@@ -49,7 +49,9 @@ programs() {
 			my $all = eval { decode_json(<STDIN>) };
 			exit 1 if ref $all ne "ARRAY";
 			for (@$all) {
-				print join(" ", $_->{id}, $_->{run_time_ns} // 0, $_->{run_cnt} // 0), "\n" if ($_->{name} // "") =~ /^(sched_switch|empty_switch)/;
+				next unless ($_->{name} // "") =~ /^(sched_switch|sched_waking|empty_switch)/;
+				# a wake-up is part of the price of a switch: its time counts, its run does not
+				print join(" ", $_->{id}, $_->{run_time_ns} // 0, $1 eq "sched_waking" ? 0 : $_->{run_cnt} // 0), "\n";
 			}' && return
 	done
 	echo "bpftool cannot list the programs" >&2
