@@ -47,11 +47,15 @@ const volatile bool switch_has_state; /* sched_switch has ARG_STATE: since Linux
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
+const volatile bool sample_stacks; /* --sample-stacks, --overhead */
+const volatile bool measure; /* --overhead */
 const volatile __u32 waker_steps; /* --wakers: whose waker is recorded too, and so on; 0 = none */
 __u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
 __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted = 0; /* elements ever added to the aggregation maps */
-/* The kernel's code that interrupts enter by. With --wakers user space sets this before the recording begins. */
+__u32 stack_every = 0; /* of waits at one place, the stacks of one in so many are taken; user space sets it */
+/* The kernel's code that interrupts enter by. With --wakers user space sets this before the recording begins.
+ */
 struct {
 	__u64 start, end;
 } interrupts = {};
@@ -281,7 +285,46 @@ static __always_inline void finish_late(
 	}
 	end = now - (task_get(task, se.sum_exec_runtime) - task_get(task, se.prev_sum_exec_runtime));
 	s->count.end_estimated++;
-	finish(task, s, w, start, start > OFFCPU_INITIAL && end < start ? start : end, runnable_of(task, w, start));
+	finish(task, s, w, start, start > OFFCPU_INITIAL && end < start ? start : end,
+		runnable_of(task, w, start));
+}
+
+#define PLACE_NS 1000000 /* a thread that waits again within this time waits often */
+
+/*
+ * Does this wait have the stacks of an earlier one? Only a thread that waits often, at the same place:
+ * same system call and state, same user PC and stack pointer. Which waits get stacks of their own is random,
+ * one in stack_every on average, because threads may alternate between two ways to the same place.
+ */
+static __always_inline bool keeps_stacks(
+	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key, __u64 now)
+{
+	__u32 every = stack_every, call;
+	const struct pt_regs *regs;
+	__u64 address, pc, sp;
+	bool again;
+
+	if (every <= 1 || no_user_reason(task))
+		return false;
+	regs = user_regs(task, s, &address);
+	pc = PT_REGS_IP(regs);
+	sp = PT_REGS_SP(regs);
+	call = arch_syscall(regs);
+	again = pc == w->place_pc && sp == w->place_sp && call == w->place_call &&
+		key->state == w->place_state && now - w->place_ns < PLACE_NS;
+	w->place_ns = now;
+	if (w->keep && again && !w->pending && !(w->unsent & 1) && w->announced == key->exec_id + 1) {
+		w->keep--;
+		s->count.stacks_kept++;
+		return true;
+	}
+	s->count.stacks_taken++;
+	w->keep = again ? bpf_get_prandom_u32() % (2 * every - 1) : 0; /* every - 1 on average */
+	w->place_pc = pc;
+	w->place_sp = sp;
+	w->place_call = call;
+	w->place_state = key->state;
+	return false;
 }
 
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state, __u64 now)
@@ -317,8 +360,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		w->start = OFFCPU_UNKNOWN;
 		return;
 	}
-	if (!(key->flags & OFFCPU_F_DROP)) {
-		w->unsent >>= 1;
+	w->unsent >>= !(key->flags & OFFCPU_F_DROP);
+	if (!(key->flags & OFFCPU_F_DROP) && !(sample_stacks && keeps_stacks(task, s, w, key, now))) {
 		if (w->announced != key->exec_id + 1)
 			announce(task, w, s, key);
 		if (kernel_stacks) {
@@ -469,6 +512,14 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 /* Arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state */
 enum { ARG_PREEMPT, ARG_PREV, ARG_NEXT, ARG_STATE };
 
+static __always_inline void count_spent(__u64 since)
+{
+	struct scratch *s = my_scratch();
+
+	if (s)
+		s->count.spent_ns += bpf_ktime_get_ns() - since;
+}
+
 /* The switch of a target. User space does not attach this program: sched_switch calls it. */
 EVENT("sched_switch")
 int record_switch(__u64 *ctx)
@@ -493,6 +544,8 @@ int record_switch(__u64 *ctx)
 	} else if (left_cgroup(prev)) {
 		outside(prev, true, now);
 	}
+	if (measure)
+		count_spent(now);
 	return 0;
 }
 

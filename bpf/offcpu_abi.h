@@ -103,6 +103,13 @@ struct offcpu_wait {
 	struct offcpu_stack_id late;
 	/* the thread's sched_info.run_delay when the wait of `key` began, and that of `initial` was found */
 	__u64 run_delay, initial_run_delay;
+	/* --sample-stacks: where the thread was when the stacks of `key` were taken, and for how many more waits
+	   at that place they stand */
+	__u64 place_pc, place_sp, place_ns;
+	__u32 place_call; /* number of the system call */
+	__u32 place_state;
+	__u32 keep;
+	__u32 pad;
 	struct offcpu_key key;
 	struct offcpu_key initial;
 };
@@ -112,9 +119,11 @@ struct offcpu_woken {
 	struct offcpu_stack_id by[OFFCPU_WAKERS_MAX]; /* the chains of 1, 2 ... wakers; hi == 0: not sent */
 	struct offcpu_stack_id kernel, user; /* the stacks of the first of them; hi == 0: not sent */
 	__u64 time_ns; /* when; 0 = a wait has ended by it */
+	__u32 tid; /* of the waker, in the recorder's PID namespace; 0: it is no thread, or hidden */
 	__u16 early; /* the thread had not left the CPU yet */
 	__u16 interrupt; /* the waker is one */
 	__u32 steps; /* of a thread that is no target: how many wakers the threads want that it wakes */
+	__u32 pad;
 };
 
 enum offcpu_event_type {
@@ -266,6 +275,8 @@ struct offcpu_counters {
 	__u64 cpu_samples, cpu_samples_ns; /* of what threads executed, and what they stand for */
 	__u64 cpu_lost; /* lost: no task storage, or no room in the aggregation map */
 	__u64 cpu_missed; /* periods of a CPU in which its clock did not fire */
+	__u64 stacks_taken, stacks_kept; /* --sample-stacks: waits that began, with stacks of their own, and without */
+	__u64 spent_ns; /* --overhead: in this program */
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */
 	__u64 walked_late; /* waits that got their user stack after the unwind table had come */
@@ -284,8 +295,8 @@ struct offcpu_fields {
 
 _Static_assert(sizeof(struct offcpu_key) == 80, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 232, "offcpu_wait");
-_Static_assert(sizeof(struct offcpu_woken) == 176, "offcpu_woken");
+_Static_assert(sizeof(struct offcpu_wait) == 272, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_woken) == 184, "offcpu_woken");
 _Static_assert(sizeof(struct offcpu_ev_waker) == 104, "offcpu_ev_waker");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");

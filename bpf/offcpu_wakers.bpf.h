@@ -170,6 +170,15 @@ static __always_inline void identify_waker(
 	*last = no_stack(REASON_NOT_SEEN);
 }
 
+/* With --sample-stacks: the wait has the stacks of an earlier one, and the same thread ends it. */
+static __always_inline bool keeps_waker(
+	struct task_struct *task, struct task_struct *current_task, const struct offcpu_woken *to)
+{
+	struct offcpu_wait *w = wait_get(task, false);
+
+	return w && w->keep && to->tid && to->by[0].hi && waker_steps == 1 && to->tid == our_id(current_task);
+}
+
 EVENT("sched_waking")
 int record_waking(__u64 *ctx)
 {
@@ -186,6 +195,11 @@ int record_waking(__u64 *ctx)
 		s->count.waker_storage++;
 		return 0;
 	}
+	if (sample_stacks && keeps_waker(task, current_task, to)) {
+		to->early = !is_asleep(task);
+		to->time_ns = bpf_ktime_get_ns();
+		return 0;
+	}
 	steps = wanted(task) ? waker_steps : to->steps;
 	take_waker(ctx, current_task, s, to, bpf_ktime_get_ns());
 	if (steps > 1 && !s->waker.waker.flags)
@@ -196,6 +210,7 @@ int record_waking(__u64 *ctx)
 		identify_waker(s, next, &to->by[i]);
 		next = from ? &from->by[i] : &none;
 	}
+	to->tid = s->waker.waker.tid;
 	to->early = !is_asleep(task);
 	to->time_ns = s->waker.time_ns;
 	return 0;

@@ -36,6 +36,11 @@ static __always_inline bool arch_in_syscall(const struct pt_regs *regs)
 	return (long)regs->orig_rax >= 0 && (long)regs->rax == -38;
 }
 
+static __always_inline __u32 arch_syscall(const struct pt_regs *regs)
+{
+	return regs->orig_rax;
+}
+
 /* The frames that a signal handler returns to, if no row describes them, by enum code_sigreturn. */
 const struct unwind_rule arch_sigreturn[4] = { {}, CODE_SIGRETURN_RULES };
 

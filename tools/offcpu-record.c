@@ -59,6 +59,21 @@ static int set_state(const char *arg, void *opts, struct err *e)
 	return targets_state_mask(arg, &((struct recargs *)opts)->rec.bpf.state_mask, e);
 }
 
+/* "2%", "0.5%", "2": in hundredths of a percent. */
+static int set_overhead(const char *arg, void *opts, struct err *e)
+{
+	char *end;
+	double percent = strtod(arg, &end);
+
+	if (end == arg || (*end && strcmp(end, "%") != 0) || !(percent >= 0.01 && percent <= 100) ||
+		strspn(arg, "0123456789.%") != strlen(arg)) {
+		err_set(e, -EINVAL, "'%s' is not a share of the CPUs' time: 0.01%% to 100%%", arg);
+		return -EINVAL;
+	}
+	((struct recargs *)opts)->rec.bpf.overhead = (uint32_t)(percent * 100 + 0.5);
+	return 0;
+}
+
 static const struct cli_option options[] = {
 	{ CLI_HEADING("What to record (at least one)") },
 	{ 'p', "pid", "PID", "the threads of a process; 1,2,3: of these; may be repeated",
@@ -120,6 +135,12 @@ static const struct cli_option options[] = {
 		"of tables in the kernel at most (16M, 1G; default a sixteenth of the memory, up to 512M)",
 		CLI_SIZE(struct recargs, rec.unwind_bytes), .min = UNWIND_BYTES_MIN,
 		.max = UNWIND_BYTES_MAX },
+	{ 0, "sample-stacks", "N",
+		"the stacks of one in N waits, 2 to 1000, of a thread that waits often at one place",
+		CLI_NUMBER(struct recargs, rec.bpf.sample_stacks), .min = 2, .max = 1000, .group = 2 },
+	{ 0, "overhead", "PERCENT",
+		"the same, as far as taking stacks would take more of the CPUs' time (2%, 0.5%)",
+		CLI_CALL(set_overhead), .group = 2 },
 	{ 0, "no-symbols", NULL, "do not store what the frames are called",
 		CLI_FLAG(struct recargs, rec.no_symbols) },
 	{ CLI_HEADING("With which privileges") },
@@ -160,6 +181,10 @@ static const char *misfit(const struct recargs *o, enum record_mode mode, size_t
 		{ r->bpf.cpu_hz && !o->oncpu, IN(BTF), "--on-cpu",
 			"goes with mode btf: --mode btf, or auto" },
 		{ r->bpf.wakers, IN(BTF), "--wakers", "goes with mode btf: --mode btf, or auto" },
+		{ r->bpf.sample_stacks, IN(BTF) | IN(RAW), "--sample-stacks",
+			"takes BPF: --mode procfs samples anyway" },
+		{ r->bpf.overhead, IN(BTF) | IN(RAW), "--overhead",
+			"takes BPF: --mode procfs samples anyway" },
 		{ o->hz && !o->oncpu, IN(PROCFS), "-F", "goes with mode procfs: --mode procfs, or auto" },
 		{ r->ptrace, IN(PROCFS), "--ptrace", "goes with mode procfs: --mode procfs, or auto" },
 		{ r->bpf.btf_file, IN(RAW), "--btf", "goes with mode raw: --mode raw, or auto" },
@@ -219,13 +244,15 @@ static int check_unused(const struct cli *c, const struct recargs *o)
 static int check_oncpu(const struct cli *c, const struct recargs *o)
 {
 	const struct offcpu_opts *b = &o->rec.bpf;
-	const char *of_waits = b->preempted    ? "--preempted"
-			       : b->state_mask ? "--state"
-			       : b->min_ns     ? "--min"
-			       : b->max_ns     ? "--max"
-			       : b->wakers     ? "--wakers"
-			       : b->cpu_hz     ? "--on-cpu"
-					       : NULL;
+	const char *of_waits = b->preempted       ? "--preempted"
+			       : b->state_mask    ? "--state"
+			       : b->min_ns        ? "--min"
+			       : b->max_ns        ? "--max"
+			       : b->wakers        ? "--wakers"
+			       : b->sample_stacks ? "--sample-stacks"
+			       : b->overhead      ? "--overhead"
+			       : b->cpu_hz        ? "--on-cpu"
+						  : NULL;
 
 	if (!o->oncpu && o->hz > HZ_PROCFS_MAX)
 		return cli_usage(

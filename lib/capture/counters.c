@@ -71,6 +71,10 @@ static const struct counter counters[] = {
 	{ "stacks.distinct", COUNTER_PLAIN, "stack", "stacks", "distinct" },
 	{ "stacks.truncated", COUNTER_NOTE, "stack", "stacks",
 		"truncated at the depth limit, which --depth raises" },
+	{ "stacks.sampled", COUNTER_PLAIN, "wait", "waits",
+		"of threads whose stacks are sampled, with stacks of their own" },
+	{ "stacks.kept", COUNTER_PLAIN, "wait", "waits",
+		"counted with the stacks of an earlier one at the same place" },
 	{ "stacks.kernel_failed", COUNTER_DETAIL, "kernel stack", "kernel stacks", "without frames" },
 	{ "stacks.user_failed", COUNTER_DETAIL, "user stack", "user stacks", "without frames" },
 	{ "stacks.resent", COUNTER_PLAIN, "stack", "stacks", "sent again, as the ring buffer was full" },
@@ -433,6 +437,7 @@ static void put_outcomes(struct buf *b, const struct cap_outcomes *ends, const c
 static void put_user(struct buf *b, const struct counters *c)
 {
 	uint64_t copied = counters_get(c, "unwind.snapshots");
+	const uint64_t kept = counters_get(c, "stacks.kept"), own = counters_get(c, "stacks.sampled");
 
 	if (!cap_outcomes_waits(&c->user))
 		return;
@@ -451,6 +456,11 @@ static void put_user(struct buf *b, const struct counters *c)
 			counters_get(c, "unwind.snapshots_complete") +
 				counters_get(c, "unwind.snapshots_cut"),
 			copied);
+	if (kept)
+		buftext_printf(b,
+			"  sampled stacks: %.2f %% of %" PRIu64
+			" waits have those of an earlier one of their thread, at the same place\n",
+			100.0 * (double)kept / (double)(kept + own), kept + own);
 }
 
 void counters_put(struct buf *b, const struct counters *c, bool verbose)

@@ -395,6 +395,9 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->scripts = opts->tables && !opts->raw ? opts->scripts : 0;
 	ro->report_forks = opts->no_events;
 	ro->waker_steps = opts->wakers;
+	ro->sample_stacks = opts->sample_stacks || opts->overhead;
+	ro->measure = opts->overhead;
+	skel->bss->stack_every = opts->sample_stacks;
 	ro->cpu_period_ns = opts->cpu_hz ? cpu_period_ns(opts->cpu_hz) : 0;
 	draw_key(key);
 	for (size_t i = 0; i < ARRAY_LEN(key); i++)
@@ -1233,6 +1236,11 @@ void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end)
 {
 	o->progs.base->bss->interrupts.start = start;
 	o->progs.base->bss->interrupts.end = end;
+}
+
+void offcpu_sample_stacks(struct offcpu *o, uint32_t every)
+{
+	o->progs.base->bss->stack_every = every;
 }
 
 void offcpu_hold(struct offcpu *o, uint32_t pid)

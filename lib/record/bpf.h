@@ -179,6 +179,9 @@ bool offcpu_needs_caps(struct offcpu *o);
 /* With opts.wakers, before offcpu_start(): the kernel's code that interrupts enter by is [START, END). */
 void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end);
 
+/* With opts.sample_stacks or opts.overhead: from now on, one wait in EVERY. */
+void offcpu_sample_stacks(struct offcpu *o, uint32_t every);
+
 /* Ignore all waits that process PID begins, until called with 0. */
 void offcpu_hold(struct offcpu *o, uint32_t pid);
 

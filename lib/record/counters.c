@@ -38,6 +38,8 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "maps.refused", st->procs.maps_refused },
 		{ "stacks.distinct", st->stacks.stacks },
 		{ "stacks.truncated", st->stacks.truncated },
+		{ "stacks.sampled", st->bpf.stacks_taken },
+		{ "stacks.kept", st->bpf.stacks_kept },
 		{ "stacks.kernel_failed", st->bpf.kernel_failed },
 		{ "stacks.user_failed", st->bpf.user_failed },
 		{ "stacks.resent", st->bpf.ring_full },

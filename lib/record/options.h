@@ -48,6 +48,10 @@ struct offcpu_opts {
 	bool preempted; /* record waits of threads that stayed runnable */
 	bool no_waits; /* only samples of the CPU clock */
 	uint32_t cpu_hz; /* samples of threads that run, a second; 0 = none. Only in mode btf */
+	uint32_t sample_stacks; /* of a thread that waits often at one place, take the stacks of one wait in
+				   so many; 0 = of each */
+	uint32_t overhead; /* choose that number so that taking stacks costs at most so many hundredths of a
+			      percent of the CPUs' time; 0 = do not */
 	uint32_t wakers; /* who ended a wait, who had woken that one ...: steps, up to OFFCPU_WAKERS_MAX; 0 =
 			    not recorded. Only in mode btf */
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */

@@ -33,6 +33,7 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/sysinfo.h>
 
 /*
  * session_parts - the parts of a recording, opened in the order that lets it
@@ -724,6 +725,10 @@ struct recorder {
 	uint64_t rows_lost; /* waits lost for lack of memory */
 	uint64_t wakers_known, wakers_missing; /* waits that ended, with their waker and without */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
+	struct {
+		uint32_t every; /* of waits at one place, one has stacks of its own; 0 = not chosen yet */
+		uint64_t spent_ns, time_ns; /* at the last choice */
+	} overhead;
 	const struct recorder_opts *opts;
 	uint64_t children; /* of the targets, not recorded */
 	bool all;
@@ -1254,6 +1259,33 @@ static void report_quiet(struct recorder *r)
 	unwinder_quiet(r->p.unwinder);
 }
 
+#define EVERY_MAX 1024
+#define OVERHEAD_NS UINT64_C(100000000) /* how often the number is chosen */
+
+/* Take fewer stacks if that cost more than opts.overhead since the last time, more if it cost less than half.
+ */
+static void keep_overhead(struct recorder *r)
+{
+	const uint64_t now = now_ns(), past = now - r->overhead.time_ns;
+	struct offcpu_counters c;
+	double share;
+
+	if (!r->opts->bpf.overhead || past < OVERHEAD_NS)
+		return;
+	offcpu_counters(r->p.bpf, &c);
+	share = (double)(c.spent_ns - r->overhead.spent_ns) / ((double)past * (double)get_nprocs()) * 1e4;
+	if (!r->overhead.every) {
+		r->overhead.every = 1;
+	} else if (share > r->opts->bpf.overhead) {
+		r->overhead.every = MIN(r->overhead.every * 2, EVERY_MAX);
+	} else if (share < r->opts->bpf.overhead / 2.0 && r->overhead.every > 1) {
+		r->overhead.every /= 2;
+	}
+	r->overhead.spent_ns = c.spent_ns;
+	r->overhead.time_ns = now;
+	offcpu_sample_stacks(r->p.bpf, r->overhead.every);
+}
+
 /* BPF does not use the old aggregation map any more: read it, and write what is new. */
 static int end_flush(struct recorder *r, struct err *e)
 {
@@ -1281,6 +1313,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
+	keep_overhead(r);
 	jit_store_poll(r->jit, now_ns());
 	rc = r->p.unwinder ? keep_up(r, e) : 0;
 	if (rc)
