@@ -73,8 +73,8 @@ struct offcpu_key {
 	struct offcpu_stack_id kernel, user;
 	__u32 flags;
 	__u32 pad;
-	/* who ended the wait (struct offcpu_ev_waker); hi == 0: no waker is known. Without --wakers it is not part
-	   of the keys of maps: these have OFFCPU_KEY_BARE bytes */
+	/* who ended the wait (struct offcpu_ev_waker); hi == 0: no waker is known. Without --wakers it is not
+	   part of the keys of maps: these have OFFCPU_KEY_BARE bytes */
 	struct offcpu_stack_id waker;
 };
 
@@ -103,8 +103,8 @@ struct offcpu_wait {
 	struct offcpu_stack_id late;
 	/* the thread's sched_info.run_delay when the wait of `key` began, and that of `initial` was found */
 	__u64 run_delay, initial_run_delay;
-	/* --sample-stacks: where the thread was when the stacks of `key` were taken, and for how many more waits
-	   at that place they stand */
+	/* --sample-stacks: where the thread was when the stacks of `key` were taken, and for how many more
+	   waits at that place they stand */
 	__u64 place_pc, place_sp, place_ns;
 	__u32 place_call; /* number of the system call */
 	__u32 place_state;
@@ -275,7 +275,8 @@ struct offcpu_counters {
 	__u64 cpu_samples, cpu_samples_ns; /* of what threads executed, and what they stand for */
 	__u64 cpu_lost; /* lost: no task storage, or no room in the aggregation map */
 	__u64 cpu_missed; /* periods of a CPU in which its clock did not fire */
-	__u64 stacks_taken, stacks_kept; /* --sample-stacks: waits that began, with stacks of their own, and without */
+	__u64 stacks_taken,
+		stacks_kept; /* --sample-stacks: waits that began, with stacks of their own, and without */
 	__u64 spent_ns; /* --overhead: in this program */
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */

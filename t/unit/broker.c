@@ -268,7 +268,8 @@ static uint64_t map_field(int fd, const char *name)
 
 static void makes_maps(struct tap *t, struct worker *o)
 {
-	int chunk = broker_bpf_map(o, BROKER_CHUNK_MAP, 0, false), agg = broker_bpf_map(o, BROKER_AGG_MAP, 1000, true);
+	int chunk = broker_bpf_map(o, BROKER_CHUNK_MAP, 0, false),
+	    agg = broker_bpf_map(o, BROKER_AGG_MAP, 1000, true);
 
 	tap_ok(t, bpf_map_create(BPF_MAP_TYPE_HASH, "own", 4, 4, 1, NULL) == -EPERM,
 		"this process cannot create a BPF map");

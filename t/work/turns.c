@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A thread that waits very often, in two functions that call the wait from frames of the same size, so that the program
- * counter and the stack pointer there are the same: three times in four in one of them, in the other
- * otherwise. With "slow" it waits seldom. Prints lines "FUNCTION COUNT".
+ * A thread that waits very often, in two functions that call the wait from frames of the same size, so that
+ * the program counter and the stack pointer there are the same: three times in four in one of them, in the
+ * other otherwise. With "slow" it waits seldom. Prints lines "FUNCTION COUNT".
  */
 #include <stdio.h>
 #include <string.h>

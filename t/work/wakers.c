@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Threads that wait for each other, each in a function of its own and for one other thread alone, and
- * a process. Prints lines "FUNCTION WAKER COUNT": in FUNCTION, threads wait at most COUNT times, and the thread, or
- * the interrupt, named WAKER wakes them; "-" for COUNT: it is not known.
+ * a process. Prints lines "FUNCTION WAKER COUNT": in FUNCTION, threads wait at most COUNT times, and the
+ * thread, or the interrupt, named WAKER wakes them; "-" for COUNT: it is not known.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -223,8 +223,8 @@ static void *run_parent(void *unused)
 
 int main(void)
 {
-	void *(*const all[])(void *) = { run_a, run_b, run_c, run_ping, run_pong, run_paused, run_killer,
-		run_parent };
+	void *(*const all[])(
+		void *) = { run_a, run_b, run_c, run_ping, run_pong, run_paused, run_killer, run_parent };
 	pthread_t threads[sizeof(all) / sizeof(all[0])];
 
 	signal(SIGUSR1, nothing);
