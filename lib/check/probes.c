@@ -338,7 +338,7 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(tail_call, TP | RAW),
 	HELPER(get_current_pid_tgid, RAW),
 	HELPER(get_current_task, TP | IT | RAW),
-	HELPER(get_current_task_btf, CK),
+	HELPER(get_current_task_btf, TP | CK),
 	HELPER(get_stack, TP | CK | RAW),
 	HELPER(get_task_stack, TP | IT | SL),
 	HELPER(task_storage_get, TP | IT | SL | CK),
@@ -348,6 +348,7 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(ringbuf_reserve, TP | IT | SL | CK | RAW),
 	HELPER(ringbuf_submit, TP | IT | SL | CK | RAW),
 	HELPER(ringbuf_query, TP | IT | SL | CK | RAW),
+	HELPER(get_prandom_u32, TP | RAW),
 	HELPER(seq_write, IT | SL),
 	HELPER(loop, SL),
 };
