@@ -79,6 +79,8 @@ MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))))
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter \
 	-D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -idirafter /usr/include/$(MULTIARCH)
+# BTF has the names of the sources, and becomes part of the tools, which should not say where they were built.
+BPF_CFLAGS += '-ffile-prefix-map=$(CURDIR)=.'
 
 # Workloads are programs to be recorded: frame pointers kept, nothing inlined away.
 WORK_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls \
@@ -201,7 +203,7 @@ $(OBJ)/gen/%.sha256.h: lib/flame/% $(OBJ)/.flags
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(subst $(OBJ),OBJ,$(LINK)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
+FLAGS_NOW := $(subst $(OBJ),OBJ,$(LINK)) / $(CLANG) $(subst $(CURDIR),TOP,$(BPF_CFLAGS)) / $(FUZZ_FLAGS) / $(BPFTOOL)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
