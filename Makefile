@@ -12,6 +12,7 @@
 #   make completions  what bash, zsh and fish need to complete command lines, into obj/
 #   make install      prefix=/usr/local DESTDIR=; make uninstall takes the same
 #   make dist         the committed tree as stacktools-VERSION.tar.gz
+#   make deb          packages for Debian 12, by a build of their own (scripts/deb)
 #   make tags         for editors (universal-ctags)
 #   make compile_commands.json   for clangd and other readers of C
 #   make clean
@@ -312,6 +313,9 @@ dist:
 	$(Q)git archive --prefix=stacktools-$(VERSION)/ -o $(abspath $(O))/stacktools-$(VERSION).tar.gz HEAD
 	$(say) DIST $(O)/stacktools-$(VERSION).tar.gz
 
+deb:
+	$(Q)sh scripts/deb -o $(O)
+
 tags:
 	$(Q)ctags -f $(O)/tags $(wildcard lib/*/*.[ch] bpf/*.[ch] tools/*.c t/*/*.[ch])
 
@@ -330,7 +334,7 @@ clean:
 
 FORCE:
 
-.PHONY: help completions uninstall dist tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
+.PHONY: help completions uninstall dist deb tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)
