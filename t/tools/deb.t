@@ -239,7 +239,7 @@ cap_perfmon,cap_bpf=ep"
 	mkdir -p "$S/var/cache/stacktools" && : >"$S/var/cache/stacktools/table"
 	dpkg_inside -P stacktools
 	is "$rc $(cat "$err")" "0 " "the package is purged"
-	is "$(cd "$upper" && find . -type f ! -path './var/lib/dpkg/*' ! -path './var/log/*' ! -path './etc/*' |
+	is "$(cd "$upper" && find . -type f ! -path './var/lib/dpkg/*' ! -path './var/log/*' ! -path './etc/*' ! -path './run/*' |
 		while read -r file; do cmp -s "$file" "/$file" || echo "$file"; done)" "" "no file is left"
 	is "$(cd "$upper" && find . -type d ! -path './packages*' | while read -r folder; do [ -d "/$folder" ] || echo "$folder"; done)" "" "nor a folder"
 	for file in passwd group; do
