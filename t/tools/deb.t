@@ -150,6 +150,8 @@ fi
 # --- installation, in a copy of this system that is thrown away
 if [ "$(id -u)" -ne 0 ]; then
 	skip "the package is installed, upgraded, removed and purged" "needs root"
+elif ! unshare --mount true 2>"$TMP/why"; then
+	skip "the package is installed, upgraded, removed and purged" "$(head -n 1 "$TMP/why")"
 else
 	mkdir "$TMP/over"
 	mkfifo "$TMP/ready"
