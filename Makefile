@@ -12,6 +12,7 @@
 #   make completions  what bash, zsh and fish need to complete command lines, into obj/
 #   make install      prefix=/usr/local DESTDIR=; make uninstall takes the same
 #   make dist         the committed tree as stacktools-VERSION.tar.gz
+#   make deb          packages for Debian 12, by a build of their own (scripts/deb)
 #   make tags         for editors (universal-ctags)
 #   make compile_commands.json   for clangd and other readers of C
 #   make clean
@@ -79,6 +80,8 @@ MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))))
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter \
 	-D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -idirafter /usr/include/$(MULTIARCH)
+# BTF has the names of the sources, and becomes part of the tools, which should not say where they were built.
+BPF_CFLAGS += '-ffile-prefix-map=$(CURDIR)=.'
 
 # Workloads are programs to be recorded: frame pointers kept, nothing inlined away.
 WORK_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls \
@@ -92,7 +95,10 @@ Q := @
 say = @printf '  %-7s %s\n'
 endif
 
-TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
+# These need neither libbpf nor a running kernel, and so none of these folders. For a machine that has no unwinder
+# there are no others.
+OFFLINE := capinfo flame fold kallsyms-resolve stackdiff stackreport symbolize unwindinfo
+TOOLS := $(if $(wildcard bpf/unwind_$(BPF_ARCH).bpf.h),$(patsubst tools/%.c,%,$(wildcard tools/*.c)),$(OFFLINE))
 # the benchmarks' programs too, so that a change that breaks them is noticed
 UNITS := $(patsubst t/%.c,%,$(filter-out %.bpf.c,$(wildcard t/unit/*.c t/bench/*.c)))
 WORKS := $(patsubst t/%.c,%,$(wildcard t/work/*.c))
@@ -102,14 +108,12 @@ GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h \
 	$(OBJ)/gen/page.css.sha256.h $(OBJ)/gen/page.js.sha256.h
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
-# These need neither libbpf nor a running kernel, and so none of these folders.
-OFFLINE := capinfo flame fold kallsyms-resolve stackdiff stackreport symbolize unwindinfo
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
 UNIT_OBJS := $(UNITS:%=$(OBJ)/t/%.o)
 TOOL_BINS := $(TOOLS:%=$(BIN)/%)
 # Other names of a tool, by which it does something else: a link each.
-LINKS := oncpu-record
+LINKS = $(if $(filter offcpu-record,$(TOOLS)),oncpu-record)
 LINK_BINS := $(LINKS:%=$(BIN)/%)
 UNIT_BINS := $(UNITS:%=$(OBJ)/t/%)
 WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
@@ -201,7 +205,7 @@ $(OBJ)/gen/%.sha256.h: lib/flame/% $(OBJ)/.flags
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(subst $(OBJ),OBJ,$(LINK)) / $(CLANG) $(BPF_CFLAGS) / $(FUZZ_FLAGS) / $(BPFTOOL)
+FLAGS_NOW := $(subst $(OBJ),OBJ,$(LINK)) / $(CLANG) $(subst $(CURDIR),TOP,$(BPF_CFLAGS)) / $(FUZZ_FLAGS) / $(BPFTOOL)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
@@ -259,13 +263,15 @@ lint: tools
 
 # fold would shadow coreutils' fold(1): it goes to libexec under its own name
 # and to bin as stackfold. Its manual page is stackfold's alone, in its text too.
-PAGES := $(filter-out fold.1,$(notdir $(wildcard docs/*.[1-9]))) stackfold.1
-page_of = $(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(1)))/$(1)
+INSTALLED = $(patsubst fold,stackfold,$(TOOLS)) $(LINKS)
+PAGES = $(INSTALLED:%=%.1) $(notdir $(wildcard docs/*.[2-9]))
+# A path below DESTDIR as a word of the shell, whatever characters it has.
+to = '$(subst ','\'',$(DESTDIR)$(1))'
+page_of = $(call to,$(mandir)/man$(subst .,,$(suffix $(1)))/$(1))
 # The tools print their completions, under the names that they are installed by. Those that are built for
 # another machine do not run here: then none are made, but with RUN= what runs them, such as qemu-aarch64.
 # They are of "all" so that make install has nothing to write here.
-INSTALLED := $(patsubst fold,stackfold,$(TOOLS)) $(LINKS)
-completion_of = $(DESTDIR)$(if $(filter bash,$(1)),$(bashcompdir)/$(2),$(if $(filter zsh,$(1)),$(zshcompdir)/_$(2),$(fishcompdir)/$(2).fish))
+completion_of = $(call to,$(if $(filter bash,$(1)),$(bashcompdir)/$(2),$(if $(filter zsh,$(1)),$(zshcompdir)/_$(2),$(fishcompdir)/$(2).fish)))
 MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 SHELLS := $(if $(RUN)$(filter $(shell uname -m),$(MACHINE)),bash zsh fish)
 COMPLETIONS := $(foreach shell,$(SHELLS),$(INSTALLED:%=$(OBJ)/completions/$(shell)/%))
@@ -282,28 +288,33 @@ endef
 $(foreach shell,bash zsh fish,$(foreach tool,$(INSTALLED),$(eval $(call completion_rule,$(shell),$(tool)))))
 
 install: tools completions
-	$(Q)$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/stacktools
-	$(Q)$(INSTALL) $(filter-out $(BIN)/fold,$(TOOL_BINS)) $(DESTDIR)$(bindir)
-	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(bindir)/stackfold
-	$(Q)ln -sf offcpu-record $(DESTDIR)$(bindir)/oncpu-record
-	$(Q)$(INSTALL) $(BIN)/fold $(DESTDIR)$(libexecdir)/stacktools/fold
+	$(Q)$(INSTALL) -d $(call to,$(bindir)) $(call to,$(libexecdir)/stacktools)
+	$(Q)$(INSTALL) $(filter-out $(BIN)/fold,$(TOOL_BINS)) $(call to,$(bindir))
+	$(Q)$(INSTALL) $(BIN)/fold $(call to,$(bindir)/stackfold)
+	$(Q)$(foreach link,$(LINKS),ln -sf offcpu-record $(call to,$(bindir)/$(link)) &&) :
+	$(Q)$(INSTALL) $(BIN)/fold $(if $(filter bpfcheck,$(TOOLS)),scripts/setup-permissions) $(call to,$(libexecdir)/stacktools)
 	$(Q)$(foreach page,$(PAGES),$(INSTALL) -D -m 644 docs/$(page:stackfold.1=fold.1) $(call page_of,$(page)) &&) :
 	$(Q)sed -i 's/^\.Dt FOLD/.Dt STACKFOLD/; s/^\.Nm fold$$/.Nm stackfold/; s/| fold /| stackfold /g' $(call page_of,stackfold.1)
 	$(Q)$(foreach shell,$(SHELLS),$(foreach tool,$(INSTALLED),\
 		$(INSTALL) -D -m 644 $(OBJ)/completions/$(shell)/$(tool) $(call completion_of,$(shell),$(tool)) &&)) :
-	$(say) INSTALL $(DESTDIR)$(prefix)
+	$(say) INSTALL $(call to,$(prefix))
 
-# What install put there, and its folder in libexec if nothing else is in it.
+# What install put there, whatever the machine, and its folder in libexec if nothing else is in it.
+uninstall: TOOLS := $(patsubst tools/%.c,%,$(wildcard tools/*.c))
 uninstall:
-	rm -f $(patsubst %,$(DESTDIR)$(bindir)/%,$(filter-out fold,$(TOOLS)) stackfold $(LINKS)) \
-		$(DESTDIR)$(libexecdir)/stacktools/fold $(foreach page,$(PAGES),$(call page_of,$(page))) \
+	rm -f $(foreach tool,$(INSTALLED),$(call to,$(bindir)/$(tool))) \
+		$(foreach helper,fold setup-permissions,$(call to,$(libexecdir)/stacktools/$(helper))) \
+		$(foreach page,$(PAGES),$(call page_of,$(page))) \
 		$(foreach shell,bash zsh fish,$(foreach tool,$(INSTALLED),$(call completion_of,$(shell),$(tool))))
-	$(Q)[ ! -d $(DESTDIR)$(libexecdir)/stacktools ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(libexecdir)/stacktools
+	$(Q)[ ! -d $(call to,$(libexecdir)/stacktools) ] || rmdir --ignore-fail-on-non-empty $(call to,$(libexecdir)/stacktools)
 
 VERSION = $(shell sed -n 's/.*cli_version_string\[\] = "\(.*\)".*/\1/p' lib/base/cli.c)
 dist:
 	$(Q)git archive --prefix=stacktools-$(VERSION)/ -o $(abspath $(O))/stacktools-$(VERSION).tar.gz HEAD
 	$(say) DIST $(O)/stacktools-$(VERSION).tar.gz
+
+deb:
+	$(Q)sh scripts/deb -o $(O)
 
 tags:
 	$(Q)ctags -f $(O)/tags $(wildcard lib/*/*.[ch] bpf/*.[ch] tools/*.c t/*/*.[ch])
@@ -323,7 +334,7 @@ clean:
 
 FORCE:
 
-.PHONY: help completions uninstall dist tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
+.PHONY: help completions uninstall dist deb tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)

@@ -172,14 +172,17 @@ what_for() { # TARGET: what make would do for TARGET in an empty folder
 	# shellcheck disable=SC2086 # words
 	make -n V=1 O="$TMP/x" CC="$TMP/cc" $1 2>/dev/null
 }
-like "$(what_for tools | grep -oE -e '-D__TARGET_ARCH_[a-z0-9]+' | sort | uniq -c)" '^ *[0-9]+ -D__TARGET_ARCH_arm64$' \
+like "$(what_for "$TMP/x/obj/bpf/offcpu.bpf.o" | grep -oE -e '-D__TARGET_ARCH_[a-z0-9]+' | sort | uniq -c)" '^ *[0-9]+ -D__TARGET_ARCH_arm64$' \
 	"BPF programs are compiled for the target of the C compiler"
 what_for offline >"$TMP/offline"
 is "$(grep -oE "$TMP/x/bin/[a-z-]+" "$TMP/offline" | sort -u | sed 's/.*\///' | tr '\n' ' ')" \
 	"capinfo flame fold kallsyms-resolve stackdiff stackreport symbolize unwindinfo " "make offline builds the tools that read files"
+what_for tools >"$TMP/tools"
+same "$TMP/tools" "$TMP/offline" "for a machine without an unwinder make tools builds no others"
+is "$(what_for install | grep -oE '(offcpu-record|oncpu-record|bpfcheck|stackmap-test|setup-permissions)' | sort -u)" "" "nor does make install install others"
 is "$(grep -v /.flags "$TMP/offline" | grep -cE 'target bpf|gen skeleton|-lbpf')" 0 "make offline needs no BPF programs, bpftool or libbpf"
 is "$(what_for completions | grep -c -e --completion)" 0 "without RUN= completions of tools for another machine are not made"
 is "$(what_for "completions RUN=qemu-aarch64" | grep -c -e '^qemu-aarch64 .* --completion=[a-z]* >')" \
-	"$((3 * ($(find tools -name '*.c' | wc -l) + 1)))" "with RUN= completions of tools for another machine are made"
+	"$((3 * $(grep -oE "$TMP/x/bin/[a-z-]+" "$TMP/offline" | sort -u | wc -l)))" "with RUN= completions of tools for another machine are made"
 
 tap_done

@@ -26,11 +26,18 @@ is "$(cd "$root/opt/st/bin" && find . -type f | sed 's/^\.\///' | sort)" "$want"
 is "$(cd "$root/opt/st/bin" && readlink oncpu-record)" offcpu-record "oncpu-record is another name of offcpu-record"
 is "$("$root/opt/st/bin/oncpu-record" --version | cut -d' ' -f1)" oncpu-record "and uses it"
 ok "bin has no fold, which would shadow fold(1)" [ ! -e "$root/opt/st/bin/fold" ]
-is "$(cd "$root/opt/st/libexec" && find . -type f)" "./stacktools/fold" \
-	"libexec/stacktools has only fold, under its own name"
+is "$(cd "$root/opt/st/libexec" && find . -type f | sort)" "./stacktools/fold
+./stacktools/setup-permissions" "libexec/stacktools has only fold, under its own name, and setup-permissions"
 same "$root/opt/st/bin/stackfold" "$root/opt/st/libexec/stacktools/fold" "stackfold and libexec/stacktools/fold are the same program"
 is "$(printf 'abc\n' | PATH="$root/opt/st/libexec/stacktools:$PATH" fold --version | cut -d' ' -f1)" fold \
 	"fold is the one of stacktools if libexec/stacktools is first in PATH"
+
+run "$root/opt/st/libexec/stacktools/setup-permissions" --show
+is "$rc $(cut -d ' ' -f 1 "$out" | tr '\n' ' ')" "0 offcpu-record stackmap-test kallsyms-resolve " "the installed setup-permissions is for the tools beside it"
+"$root/opt/st/libexec/stacktools/setup-permissions" --help >"$TMP/help"
+"$root/opt/st/libexec/stacktools/setup-permissions" --nope 2>>"$TMP/help"
+is "$(sed -n 's/^\(usage: [^ ]*\) .*/\1/p' "$TMP/help" | sort -u)" "usage: $root/opt/st/libexec/stacktools/setup-permissions" \
+	"and calls itself as it was called"
 
 is "$(printf 'abc\n' | "$root/opt/st/bin/stackfold" --version | cut -d' ' -f1)" stackfold "stackfold --version prints the name stackfold"
 is "$("$root/opt/st/bin/stackfold" --nonsense 2>&1 | grep -oE '^(usage: )?stackfold:? ' | tr -d '\n')" "stackfold: usage: stackfold " \
@@ -64,7 +71,7 @@ is "$(find "$root/opt/st/share" -type f ! -path '*/man/*' | wc -l)" $((3 * ($(ec
 is "$("$root/opt/st/bin/stackfold" --version | cut -d ' ' -f 1)" stackfold "the first word of stackfold --version is stackfold"
 run "$root/opt/st/bin/stackfold" --nope
 like "$(cat "$err")" '^usage: stackfold .*see stackfold --help' "a usage error of stackfold refers to stackfold --help"
-is "$(find "$root" -type f -path '*/bin/*' ! -perm 755)" "" "programs have mode 755"
+is "$(find "$root" -type f ! -path '*/share/*' ! -perm 755)" "" "programs have mode 755"
 is "$(find "$root" -type f -path '*/share/*' ! -perm 644)" "" "manual pages and completions have mode 644"
 
 status 0 "make install accepts a variable for each folder" make "$@" DESTDIR="$TMP/two" \
@@ -85,5 +92,19 @@ is "$(cd "$root" && find . -type f | sort)" "$(printf '%s\n' ./opt/st/bin/theirs
 rm "$root/opt/st/libexec/stacktools/theirs"
 status 0 "make uninstall succeeds if nothing is left" make "$@" DESTDIR="$root" prefix=/opt/st uninstall
 ok "make uninstall removes its own folder if that is empty" [ ! -e "$root/opt/st/libexec/stacktools" ]
+
+# Names that the shell would take apart, beside files of others
+strange="$TMP/it's \"a\" & more; or less"
+status 0 "make install accepts any characters in the names of folders" make "$@" DESTDIR="$strange" prefix="/opt/our tools" install
+is "$(cd "$strange/opt/our tools" && find . ! -type d | sort)" "$(cd "$TMP/two" && find . ! -type d | sed \
+	's#^./b/#./bin/#; s#^./l/#./libexec/#; s#^./m/#./share/man/#; s#^./cb/#./share/bash-completion/completions/#; s#^./cz/#./share/zsh/site-functions/#; s#^./cf/#./share/fish/vendor_completions.d/#' | sort)" \
+	"it installs the same files there"
+(cd "$strange/opt/our tools" && find . -type d ! -name stacktools -exec touch {}/theirs \;)
+status 0 "so does make uninstall" make "$@" DESTDIR="$strange" prefix="/opt/our tools" uninstall
+is "$(find "$strange" ! -type d ! -name theirs) $(find "$strange" -name stacktools)" " " "make uninstall leaves nothing there"
+is "$(find "$strange" -name theirs | wc -l)" "$(($(find "$strange/opt/our tools" -type d | wc -l)))" "but what it did not install"
+status 0 "make uninstall needs no compiler" make "$@" CC="$TMP/no-cc" DESTDIR="$TMP/two" \
+	bindir=/b libexecdir=/l mandir=/m bashcompdir=/cb zshcompdir=/cz fishcompdir=/cf uninstall
+is "$(find "$TMP/two" ! -type d)" "" "and removes all tools then, too"
 
 tap_done
