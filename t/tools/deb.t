@@ -110,7 +110,8 @@ files "$root" >"$TMP/want"
 files "$x" ! -path './usr/share/doc/*' >"$TMP/got"
 same "$TMP/got" "$TMP/want" "the package has exactly what make install installs, besides documentation"
 is "$(files "$x/usr/share/doc")" "$(cd "$TOP" &&
-	printf 'stacktools/%s\n' README.md README.Debian NEWS changelog copyright docs/*.md | sort)" "and README, NEWS and docs/*.md"
+	printf 'stacktools/%s\n' README.md README.Debian NEWS changelog copyright docs/*.md docs/tutorial/*.svg | sort)" \
+	"and README, NEWS, docs/*.md and the tutorial's pictures"
 build_id() {
 	readelf -n "$1" 2>/dev/null | sed -n 's/^ *Build ID: //p'
 }
