@@ -16,8 +16,9 @@
 #define PROGRESS_AFTER_NS UINT64_C(1000000000)
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
 
-enum format { FORMAT_TEXT, FORMAT_JSON };
-static const char *const formats[] = { "text", "json", NULL };
+static const char *const formats[] = {
+	[WAIT_TEXT] = "text", [WAIT_JSON] = "json", [WAIT_PERF] = "perf", NULL
+};
 
 struct opts {
 	const char *path, *symfs, *vmlinux, *kinds;
@@ -25,7 +26,7 @@ struct opts {
 	struct cli_list comms, debug_dirs; /* const char * */
 	uint32_t jobs;
 	uint64_t memory_bytes;
-	enum format format;
+	enum wait_format format;
 	bool lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
 };
 
@@ -36,7 +37,8 @@ static const struct cli_option options[] = {
 		.commas = true },
 	{ 'c', "comm", "NAME", "only threads of this name", CLI_TEXTS(struct opts, comms) },
 	{ 0, "format", "FORMAT",
-		"text: perf script's grammar (default); json: one JSON object a line, with every field",
+		"text: perf script's grammar (default); json: one JSON object a line, with every field; "
+		"perf: for viewers that read perf script's text",
 		CLI_WORD(struct opts, format, formats) },
 	{ 0, "lines", NULL, "source lines, where debug information has them (JSON: always)",
 		CLI_FLAG(struct opts, lines) },
@@ -72,6 +74,8 @@ static int check(const struct cli *c, void *opts)
 
 	if (!o->path && !o->print_kinds && isatty(STDIN_FILENO))
 		return cli_usage(c, "no FILE given, and standard input is a terminal");
+	if (o->lines && o->format == WAIT_PERF)
+		return cli_usage(c, "--lines and --format=perf exclude one another");
 	o->path = o->path ? o->path : "-";
 	return CLI_OK;
 }
@@ -212,7 +216,7 @@ static int print_all(struct job *j, struct err *e)
 
 	if (rc)
 		return rc;
-	j->list.json = j->o->format == FORMAT_JSON;
+	j->list.format = j->o->format;
 	j->list.lines = j->o->lines;
 	j->list.scheduler = j->o->scheduler;
 	rc = wait_printer_print(&j->list, &out, e);
@@ -415,7 +419,7 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .vmlinux = o->vmlinux,
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
-						 .lines = o->lines || o->format == FORMAT_JSON,
+						 .lines = o->lines || o->format == WAIT_JSON,
 						 .no_cache = o->no_cache,
 						 .jobs = o->jobs,
 						 .memory_bytes = o->memory_bytes,

@@ -25,6 +25,12 @@
 /* A three-way comparison that cannot overflow, for qsort(3) comparators. */
 #define CMP(a, b) (((a) > (b)) - ((a) < (b)))
 
+/* A + B, or UINT64_MAX if that is less: for sums of untrusted numbers. */
+static inline uint64_t add_saturating(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* Define FN_p(T *p) for CLEANUP(): it calls FN(*p), and FN must accept NULL. */
 #define DEFINE_CLEANUP(T, FN)                                                                                \
 	static inline void FN##_p(T *p)                                                                      \

@@ -38,6 +38,25 @@ size_t text_utf8_len(const char *s, size_t len)
 	return need;
 }
 
+bool text_is_space(const char *p, size_t len)
+{
+	static const char spaces[][4] = { "\xe1\x9a\x80", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80",
+		"\xef\xbb\xbf" };
+
+	if (len == 1)
+		return *p == ' ';
+	if (len == 2)
+		return memcmp(p, "\xc2\xa0", 2) == 0;
+	if (len != 3)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
+		if (memcmp(p, spaces[i], 3) == 0)
+			return true;
+	}
+	/* U+2000 to U+200A */
+	return memcmp(p, "\xe2\x80", 2) == 0 && (unsigned char)p[2] <= 0x8a;
+}
+
 /* The escape for the byte C in STYLE, or "" if C needs none. */
 static const char *escape_byte(unsigned char c, bool printable, enum text_style style, char out[8])
 {
@@ -51,7 +70,7 @@ static const char *escape_byte(unsigned char c, bool printable, enum text_style 
 			snprintf(out, 8, "\\ufffd");
 	} else if (c == '\\') {
 		snprintf(out, 8, "\\\\");
-	} else if (!printable || (style == TEXT_WORD && c == ' ')) {
+	} else if (!printable) {
 		snprintf(out, 8, "\\x%02x", c);
 	}
 	return out;
@@ -66,10 +85,14 @@ size_t text_escape(char *dst, size_t cap, const char *src, size_t len, enum text
 	for (size_t i = 0; i < len;) {
 		size_t n = text_utf8_len(src + i, len - i);
 		char buf[8];
-		const char *esc = escape_byte((unsigned char)src[i], n != 0, style, buf);
-		const char *piece = *esc ? esc : src + i;
-		size_t piece_len = *esc ? strlen(esc) : n;
+		const char *esc, *piece;
+		size_t piece_len;
 
+		if (style == TEXT_WORD && text_is_space(src + i, n))
+			n = 0;
+		esc = escape_byte((unsigned char)src[i], n != 0, style, buf);
+		piece = *esc ? esc : src + i;
+		piece_len = *esc ? strlen(esc) : n;
 		if (used + piece_len + 1 > cap)
 			break;
 		memcpy(dst + used, piece, piece_len);

@@ -14,7 +14,7 @@
 
 enum text_style {
 	TEXT_LINE, /* unprintable bytes and invalid UTF-8 as \xNN, a backslash as two; for lines of text */
-	TEXT_WORD, /* like TEXT_LINE, and spaces too; for fields between spaces */
+	TEXT_WORD, /* like TEXT_LINE, and Unicode's white space too; for fields between spaces */
 	TEXT_JSON, /* inside a JSON string: \uNNNN for C0 and DEL, \" and \\; U+FFFD for other unprintable
 		      bytes */
 };
@@ -33,6 +33,10 @@ size_t text_escape(char *dst, size_t cap, const char *src, size_t len, enum text
  * printable ASCII; 0 if the first byte must be escaped.
  */
 size_t text_utf8_len(const char *p, size_t len);
+
+/* Whether the sequence of LEN bytes at P, which text_utf8_len() accepts, is white space or the byte order
+ * mark. */
+bool text_is_space(const char *p, size_t len);
 
 /* Write N bytes as 2 * N hexadecimal digits to DST, with a NUL. Returns DST. */
 char *text_hex(char *dst, const uint8_t *bytes, size_t n);

@@ -619,11 +619,6 @@ static bool same_key(const struct cap_sample *a, const struct cap_sample *b)
 	       a->state == b->state && a->flags == b->flags && a->waker == b->waker;
 }
 
-static uint64_t add_saturating(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /* The caller has made room for another sample. */
 static void merge_sample(struct cap_store *s, const struct cap_sample *k)
 {

@@ -467,12 +467,6 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);
 }
 
-static void add_saturated(uint64_t *sum, uint64_t n)
-{
-	if (__builtin_add_overflow(*sum, n, sum))
-		*sum = UINT64_MAX;
-}
-
 static uint64_t waits_of(const struct perfscript_wait *w)
 {
 	return w->has_count ? w->count : 1;
@@ -499,14 +493,14 @@ static int is_chosen_kind(struct folding *f, const struct perfscript_wait *w, st
 	if (o->no_idle && w->kind.len && is_listed("idle", w->kind))
 		return 0;
 	if (!w->kind.len && !listed) {
-		add_saturated(&rep->no_kind, waits_of(w));
+		rep->no_kind = add_saturating(rep->no_kind, waits_of(w));
 		return 0;
 	}
 	for (size_t i = 0; i < o->n_kinds && !listed; i++)
 		listed = is_listed(o->kinds[i], w->kind);
 	if (listed)
 		return 1;
-	add_saturated(&rep->other_kinds, waits_of(w));
+	rep->other_kinds = add_saturating(rep->other_kinds, waits_of(w));
 	return rep->other_kind ? 0 : keep_name(&rep->other_kind, w->kind, e);
 }
 
@@ -530,7 +524,7 @@ static int divide(struct folding *f, const struct record *r, const struct perfsc
 	if (*bad || whole)
 		return 1;
 	if (!w->has_runnable && !w->preempted) {
-		add_saturated(&f->report.no_runnable, waits_of(w));
+		f->report.no_runnable = add_saturating(f->report.no_runnable, waits_of(w));
 		return o->weight == FOLDING_BOTH;
 	}
 	f->report.has_runnable = true;

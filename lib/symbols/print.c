@@ -144,12 +144,15 @@ static void perf_text_not_used(struct buf *b, const char *path, const char *why)
 	buftext_str(b, "\n");
 }
 
-/* The length of the piece of COMM at I that needs no escaping; 0 = escape this byte. */
+/* The length of the piece of COMM at I that needs no escaping; 0 = escape this byte. A space is the caller's.
+ */
 static size_t plain_piece(const char *comm, size_t i, size_t len)
 {
+	size_t n = text_utf8_len(comm + i, len - i);
+
 	if (comm[i] == ';' || comm[i] == '\\' || (i == 0 && comm[i] == '#'))
 		return 0;
-	return text_utf8_len(comm + i, len - i);
+	return n > 1 && text_is_space(comm + i, n) ? 0 : n;
 }
 
 static bool space_is_safe(const char *comm, size_t i, size_t len)
@@ -159,12 +162,26 @@ static bool space_is_safe(const char *comm, size_t i, size_t len)
 	return i > 0 && next > ' ' && !(next >= '0' && next <= '9');
 }
 
-static void put_comm(struct buf *b, const char *comm)
+/* Would a file that begins with COMM be taken for another format? Viewers look at the first bytes. */
+static bool begins_other_format(const char *comm)
 {
+	static const char *const begins[] = { "{", "[{", "<", "FLR", "JAVA PROFILE", "PERFILE2", "SIMPLEPERF",
+		"SLOW", "events:" };
+
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
+		if (strncmp(comm, begins[i], strlen(begins[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void put_comm(struct buf *b, const char *comm, enum wait_format format)
+{
+	const bool escape_first = format == WAIT_PERF && begins_other_format(comm);
 	size_t len = strnlen(comm, 256), before = b->len;
 
 	for (size_t i = 0, n; i < len; i += n ? n : 1) {
-		n = plain_piece(comm, i, len);
+		n = i == 0 && escape_first ? 0 : plain_piece(comm, i, len);
 		if (comm[i] == ' ' && !space_is_safe(comm, i, len))
 			buftext_str(b, "_");
 		else if (n)
@@ -316,20 +333,34 @@ static void put_comment(struct buf *b, const struct wait_printer *p, const struc
 	buftext_str(b, "\n");
 }
 
+/* The first line of a record. Viewers want microseconds. */
+static void put_first_line(struct buf *b, const struct perf_text_wait *w, uint64_t time_ns, uint64_t period,
+	enum wait_format format)
+{
+	put_comm(b, w->comm, format);
+	put_key(b, " ", w->proc->tgid);
+	put_key(b, "/", w->sample->tid);
+	put_key(b, " [000] ", time_ns / NS);
+	buftext_str(b, ".");
+	if (format == WAIT_PERF)
+		buftext_dec(b, time_ns % NS / 1000, 6);
+	else
+		buftext_dec(b, time_ns % NS, 9);
+	put_key(b, ": ", period);
+	buftext_str(b, is_sample(w->sample) ? " cpu-clock: \n" : " offcpu-time: \n");
+}
+
+/* The period of a wait: readers take 0 for 1. */
+static uint64_t period_of(const struct cap_sample *s)
+{
+	return MAX(s->total_ns, (uint64_t)1);
+}
+
 /* The comment and the first line of a record. The caller ends the record with a blank line. */
 static void perf_text_wait(struct buf *b, const struct wait_printer *p, const struct perf_text_wait *w)
 {
-	const struct cap_sample *s = w->sample;
-
 	put_comment(b, p, w);
-	put_comm(b, w->comm);
-	put_key(b, " ", w->proc->tgid);
-	put_key(b, "/", s->tid);
-	put_key(b, " [000] ", s->last_ns / NS);
-	buftext_str(b, ".");
-	buftext_dec(b, s->last_ns % NS, 9);
-	put_key(b, ": ", MAX(s->total_ns, (uint64_t)1));
-	buftext_str(b, is_sample(s) ? " cpu-clock: \n" : " offcpu-time: \n");
+	put_first_line(b, w, w->sample->last_ns, period_of(w->sample), WAIT_TEXT);
 }
 
 static const char *base_name(const char *path)
@@ -346,22 +377,19 @@ static void put_name(struct buf *b, const char *name)
 	buftext_escaped(b, name, TEXT_LINE);
 }
 
-/*
- * Readers cut a name at "(", split it at "->", drop quotes and replace ";"; brackets would end the label
- * early.
- */
-static void put_label_file(struct buf *b, const char *name)
+/* NAME as a word in which the bytes ALSO are escaped as well; BARE: without the brackets around "[vdso]". */
+static void put_word(struct buf *b, const char *name, const char *also, bool bare)
 {
 	struct buf text = { 0 };
 	size_t from, to;
 
 	buftext_escaped(&text, name, TEXT_WORD);
-	from = text.len > 2 && text.p[0] == '[' && text.p[text.len - 1] == ']'; /* [vdso] */
+	from = bare && text.len > 2 && text.p[0] == '[' && text.p[text.len - 1] == ']';
 	to = text.len - from;
 	for (size_t i = from; i < to; i++) {
 		const char c = (char)text.p[i];
 
-		if (strchr("()[]>;\"'", c))
+		if (strchr(also, c))
 			buftext_printf(b, "\\x%02x", (unsigned char)c);
 		else
 			buf_put(b, &c, 1);
@@ -370,11 +398,14 @@ static void put_label_file(struct buf *b, const char *name)
 	buf_free(&text);
 }
 
-/* The function without a name that F is in, or F alone. */
+/*
+ * The function without a name that F is in, or F alone. Readers cut a name at "(", split it at "->", drop
+ * quotes and replace ";"; brackets would end the label early.
+ */
 static void put_label(struct buf *b, const struct frame *f)
 {
 	buftext_str(b, "[");
-	put_label_file(b, base_name(f->module));
+	put_word(b, base_name(f->module), "()[]>;\"'", true);
 	buftext_str(b, "+0x");
 	buftext_hex(b, f->module_address - (f->source == FRAME_FDE ? f->offset : 0), 1);
 	buftext_str(b, "]");
@@ -446,6 +477,11 @@ static void put_script(struct buf *b, const struct frame *f)
 	put_script_text(b, f->file ? f->file : "");
 }
 
+static bool ends_in_offset(const struct frame *f)
+{
+	return !f->runtime && (f->name ? !f->no_start : f->source == FRAME_FDE);
+}
+
 static void put_symbol(struct buf *b, const struct frame *f)
 {
 	if (f->runtime) {
@@ -458,13 +494,13 @@ static void put_symbol(struct buf *b, const struct frame *f)
 		put_label(b, f);
 	else
 		buftext_str(b, "[unknown]");
-	if ((f->name && !f->no_start) || (!f->name && f->source == FRAME_FDE)) {
+	if (ends_in_offset(f)) {
 		buftext_str(b, "+0x");
 		buftext_hex(b, f->offset, 1);
 	}
 }
 
-static void put_module(struct buf *b, const struct frame *f)
+static void put_module(struct buf *b, const struct frame *f, const char *also)
 {
 	if (f->kernel && (!f->module || !*f->module)) {
 		buftext_str(b, "[kernel.kallsyms]");
@@ -477,7 +513,7 @@ static void put_module(struct buf *b, const struct frame *f)
 		return;
 	}
 	buftext_str(b, f->kernel ? "[" : "");
-	buftext_escaped(b, f->module && *f->module ? f->module : "[unknown]", TEXT_WORD);
+	put_word(b, f->module && *f->module ? f->module : "[unknown]", also, false);
 	buftext_str(b, f->kernel ? "]" : "");
 }
 
@@ -513,7 +549,7 @@ static void put_own_frame(struct buf *b, const struct frame *f)
 	buftext_str(b, " ");
 	put_symbol(b, f);
 	buftext_str(b, " (");
-	put_module(b, f);
+	put_module(b, f, "");
 	buftext_str(b, ")\n");
 }
 
@@ -548,6 +584,41 @@ static void perf_text_frame(struct buf *b, const struct frame *f, bool lines)
 	put_own_frame(b, f);
 	if (lines)
 		put_place(b, f->file, f->line);
+}
+
+/* One line, of CALL, which is inlined into F, or of F itself if CALL is NULL. */
+static void put_viewer_line(struct buf *b, const struct frame *f, const struct frame_call *call)
+{
+	size_t symbol;
+	bool has_offset;
+
+	buftext_str(b, "\t");
+	buftext_hex(b, f->address, 16);
+	buftext_str(b, " ");
+	symbol = b->len;
+	if (call)
+		put_name(b, call->name && *call->name ? call->name : "[unknown]");
+	else
+		put_symbol(b, f);
+	has_offset = !call && ends_in_offset(f);
+	if (!has_offset && !b->failed && memchr(b->p + symbol, '+', b->len - symbol))
+		buftext_str(b, "+0x0");
+	buftext_str(b, " (");
+	put_module(b, f, "()");
+	buftext_str(b, ")\n");
+}
+
+/*
+ * The same for viewers. They show the module of each function, so that of an inlined call is where its code
+ * is. Perfetto looks for the last parenthesis, and cuts a symbol at its last "+" whether an offset follows or
+ * not.
+ */
+static void perf_text_viewer_frame(struct buf *b, const struct frame *f)
+{
+	for (uint32_t i = 0; i < f->n_inlined; i++)
+		put_viewer_line(b, f, &f->inlined[i]);
+	if ((f->module && strpbrk(f->module, "()")) || !put_plain_frame(b, f))
+		put_viewer_line(b, f, NULL);
 }
 
 /* Is script frame I shown instead of its native frame? */
@@ -834,9 +905,13 @@ static int render_frames(struct print *j, struct err *e)
 		const struct frame *f = resolve_frame(j->w->r, (uint32_t)i);
 
 		j->texts[i].at = j->arena.len;
-		if (j->w->json)
+		if (j->w->format == WAIT_JSON)
 			perf_text_json_frame(&j->arena, f);
-		else if (!f->scheduler || j->w->scheduler)
+		else if (f->scheduler && !j->w->scheduler)
+			continue;
+		else if (j->w->format == WAIT_PERF)
+			perf_text_viewer_frame(&j->arena, f);
+		else
 			perf_text_frame(&j->arena, f, j->w->lines);
 		j->texts[i].len = (uint32_t)(j->arena.len - j->texts[i].at);
 	}
@@ -907,7 +982,7 @@ static void put_wakers(const struct print *j, struct out *out, struct buf *b, ui
 		if (name) {
 			buftext_str(b, name);
 		} else {
-			put_comm(b, waker_comm(j->w, w, &ns_tid));
+			put_comm(b, waker_comm(j->w, w, &ns_tid), WAIT_TEXT);
 			put_key(b, " ", j->w->c->procs[w->proc].tgid);
 			put_key(b, "/", w->tid);
 		}
@@ -918,6 +993,14 @@ static void put_wakers(const struct print *j, struct out *out, struct buf *b, ui
 		put_commented(j, out, &p->user);
 		put_commented_lack(out, b, &j->w->c->stacks[w->ustack]);
 	}
+}
+
+static void add_frames(const struct print *j, struct buf *b, const struct stackids_span *s)
+{
+	const uint32_t *ids = stackids_at(j->w->stacks, s);
+
+	for (uint32_t i = 0; i < s->len; i++)
+		buf_put(b, j->arena.p + j->texts[ids[i]].at, j->texts[ids[i]].len);
 }
 
 static void put_text(const struct print *j, struct out *out, struct buf *b,
@@ -998,27 +1081,27 @@ static void put_wait_json(const struct print *p, struct out *out, struct buf *b,
 
 static void put_head(const struct print *j, struct out *out, struct buf *b)
 {
+	const bool json = j->w->format == WAIT_JSON;
 	struct modules_file f;
 
-	if (j->w->json)
+	if (json)
 		perf_text_json_head(b, j->w->c, &j->w->totals);
 	else
 		perf_text_head(b, j->w->c, &j->w->totals);
 	for (uint32_t i = 0; i < j->w->c->n_files; i++) {
 		if (!resolve_file(j->w->r, i, &f) || !f.problem)
 			continue;
-		if (j->w->json)
+		if (json)
 			perf_text_json_not_used(b, j->w->c->files[i].path, f.problem);
 		else
 			perf_text_not_used(b, j->w->c->files[i].path, f.problem);
 	}
-	if (!j->w->json)
+	if (!json)
 		buf_put(b, "\n", 1);
 	put_buf(out, b);
 }
 
-static void put_record(
-	const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r)
+static struct perf_text_wait wait_of(const struct print *j, const struct wait_printer_record *r)
 {
 	const struct cap_sample *s = r->sample;
 	struct perf_text_wait w = { .sample = s,
@@ -1028,10 +1111,173 @@ static void put_record(
 		.kind = r->kind };
 
 	w.comm = wait_printer_comm(j->w->c, s, &w.ns_tid);
-	if (j->w->json)
+	return w;
+}
+
+static void put_record(
+	const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r)
+{
+	const struct perf_text_wait w = wait_of(j, r);
+
+	if (j->w->format == WAIT_JSON)
 		put_wait_json(j, out, b, r, &w);
 	else
 		put_text(j, out, b, r, &w);
+}
+
+/*
+ * Waits as samples, for viewers (print.h). Each thread has a time line of its own, on which its waits follow
+ * one another without gaps. A viewer that weighs samples by time lets each one reach half-way to its
+ * neighbours. So a wait has a sample at its begin and one at its end, and the next wait begins at the same
+ * time: each wait then weighs as much as it lasted. A wait that is too short for two samples has one, at its
+ * begin. It reaches half-way to the next wait, which therefore begins twice as late; the other half of that
+ * gap is the next wait's, which needs so much less after it. It must last at least as long for that: so waits
+ * are sorted by length.
+ */
+typedef unsigned __int128 u128;
+
+#define SAMPLES_A_RECORD 10
+#define SAMPLES_MIN UINT64_C(10000)
+#define SAMPLES_MAX UINT64_C(100000)
+#define MICROSECOND UINT64_C(1000)
+#define LAST_TIME (UINT64_MAX / MICROSECOND * MICROSECOND) /* a whole one */
+
+struct timeline {
+	const struct cap_reader *c;
+	uint64_t samples; /* to divide TOTAL into */
+	u128 total;
+	uint64_t begin_ns, end_ns; /* of this event, so far */
+	uint64_t at_ns; /* where the next wait of the thread begins */
+	uint64_t lent_ns; /* how much of the gap before it is its own */
+};
+
+static uint64_t later(uint64_t time_ns, uint64_t ns)
+{
+	return MIN(add_saturating(time_ns, ns), LAST_TIME);
+}
+
+static uint64_t whole_microseconds(uint64_t ns)
+{
+	return ns + (MICROSECOND - ns % MICROSECOND) % MICROSECOND;
+}
+
+/* By event, thread and its name: speedscope takes a thread with two names for two. */
+static int by_thread(const struct timeline *l, const struct cap_sample *x, const struct cap_sample *y)
+{
+	uint32_t ns_tid;
+	int d = CMP(is_sample(x), is_sample(y));
+
+	d = d ? d : CMP(l->c->procs[x->proc].tgid, l->c->procs[y->proc].tgid);
+	d = d ? d : CMP(x->tid, y->tid);
+	if (d || x->proc == y->proc)
+		return d;
+	return strcmp(wait_printer_comm(l->c, x, &ns_tid), wait_printer_comm(l->c, y, &ns_tid));
+}
+
+static int by_thread_and_length(const void *a, const void *b, void *lines)
+{
+	const struct cap_sample *x = ((const struct wait_printer_record *)a)->sample;
+	const struct cap_sample *y = ((const struct wait_printer_record *)b)->sample;
+	int d = by_thread(lines, x, y);
+
+	d = d ? d : CMP(period_of(x), period_of(y));
+	return d ? d : CMP(x, y);
+}
+
+/* How many samples a wait of NS has; nothing comes after the LAST one of a thread, so it must have an end. */
+static uint64_t samples_of(const struct timeline *l, uint64_t ns, bool last)
+{
+	uint64_t n = (uint64_t)((ns * (u128)l->samples + l->total / 2) / l->total);
+
+	return MIN(MAX(n, last ? UINT64_C(2) : UINT64_C(1)), ns);
+}
+
+/* Sample I of N of W, with the frames BODY. */
+static void put_sample(struct out *out, struct buf *b, const struct perf_text_wait *w, const struct buf *body,
+	uint64_t time_ns, uint64_t i, uint64_t n)
+{
+	const uint64_t period = period_of(w->sample);
+
+	put_first_line(b, w, time_ns, period / n + (i < period % n), WAIT_PERF);
+	put_buf(out, b);
+	out_put(out, body->p, body->len);
+}
+
+static void put_samples(struct timeline *l, struct out *out, struct buf *b, const struct perf_text_wait *w,
+	const struct buf *body, bool last)
+{
+	const uint64_t period = period_of(w->sample), n = samples_of(l, period, last);
+	const uint64_t rest_ns = period - l->lent_ns;
+	const bool alone = n == 1;
+
+	for (uint64_t i = 0; i < n && !out->code; i++) {
+		uint64_t time_ns = later(l->at_ns, alone ? 0 : (uint64_t)((u128)rest_ns * i / (n - 1)));
+
+		/* a thread that waited for less than a microsecond has a weight, too */
+		put_sample(out, b, w, body, last && i == n - 1 ? whole_microseconds(time_ns) : time_ns, i, n);
+	}
+	l->at_ns = later(l->at_ns, rest_ns);
+	l->lent_ns = 0;
+	if (last) {
+		l->at_ns = whole_microseconds(l->at_ns);
+	} else if (alone) {
+		l->at_ns = later(l->at_ns, rest_ns);
+		l->lent_ns = rest_ns;
+	}
+	l->end_ns = MAX(l->end_ns, l->at_ns);
+}
+
+/* Viewers drop a sample without frames. */
+static void put_body(const struct print *j, struct buf *body, const struct wait_printer_record *r,
+	const struct perf_text_wait *w)
+{
+	buf_reset(body);
+	add_frames(j, body, &r->kernel);
+	perf_text_lack(body, w->kernel);
+	add_frames(j, body, &r->user);
+	perf_text_lack(body, w->user);
+	buftext_str(body, body->len ? "\n" : "\t               0 [no stack] ([unknown])\n\n");
+}
+
+/*
+ * Begin a time line, unless S follows BEFORE on one. What threads execute comes after what all of them waited
+ * for, since a viewer that reads one event would share its time out to the others.
+ */
+static void begin_timeline(struct timeline *l, const struct cap_sample *before, const struct cap_sample *s)
+{
+	const struct cap_proc *procs = l->c->procs;
+
+	if (before && is_sample(before) != is_sample(s))
+		l->begin_ns = l->end_ns;
+	else if (before && before->tid == s->tid && procs[before->proc].tgid == procs[s->proc].tgid)
+		return; /* another name of the same thread */
+	l->at_ns = l->begin_ns;
+}
+
+static void put_all_samples(const struct print *j, struct out *out, struct buf *b)
+{
+	struct wait_printer_record *records = j->w->records;
+	const size_t n = j->w->n_records;
+	struct timeline l = { .c = j->w->c,
+		.samples = MIN(MAX(SAMPLES_A_RECORD * n, SAMPLES_MIN), SAMPLES_MAX),
+		.begin_ns = MIN(j->w->c->host.start_mono_ns / MICROSECOND * MICROSECOND, LAST_TIME) };
+	struct buf body = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		l.total += period_of(records[i].sample);
+	qsort_r(records, n, sizeof(*records), by_thread_and_length, &l);
+	for (size_t i = 0; i < n && !out->code; i++) {
+		const struct perf_text_wait w = wait_of(j, &records[i]);
+
+		begin_timeline(&l, i ? records[i - 1].sample : NULL, w.sample);
+		put_body(j, &body, &records[i], &w);
+		if (body.failed)
+			out->code = -ENOMEM;
+		else
+			put_samples(&l, out, b, &w, &body,
+				i + 1 == n || by_thread(&l, w.sample, records[i + 1].sample) != 0);
+	}
+	buf_free(&body);
 }
 
 int wait_printer_print(const struct wait_printer *w, struct out *out, struct err *e)
@@ -1040,10 +1286,13 @@ int wait_printer_print(const struct wait_printer *w, struct out *out, struct err
 	struct buf b = { 0 };
 	int rc = render_frames(&p, e);
 
-	if (rc == 0)
+	if (rc == 0 && w->format == WAIT_PERF) {
+		put_all_samples(&p, out, &b);
+	} else if (rc == 0) {
 		put_head(&p, out, &b);
-	for (size_t i = 0; i < w->n_records && rc == 0 && !out->code; i++)
-		put_record(&p, out, &b, &w->records[i]);
+		for (size_t i = 0; i < w->n_records && !out->code; i++)
+			put_record(&p, out, &b, &w->records[i]);
+	}
 	buf_free(&b);
 	buf_free(&p.arena);
 	free(p.texts);

@@ -44,6 +44,12 @@
  * likewise, as each names its functions for perf; its address is 0. Parentheses in it become braces, because
  * readers cut a symbol at "(".
  *
+ * The text for viewers, which are strict, has no comments and no source lines, times in microseconds, and at
+ * least one frame a record. Most viewers ignore the period: they count records, and some weigh them by the
+ * time between them. So a wait is several records, "samples", in proportion to its length, which share its
+ * period. Times are made up: a thread's waits follow one another, for a capture knows sums of waits but not
+ * when each was.
+ *
  * Symbols and paths are cut at BUFTEXT_MAX bytes (base/text.c).
  *
  * Only the buffer allocates memory: check its `failed` at the end.
@@ -75,16 +81,23 @@ struct wait_printer_waker {
 	const char *kind; /* of an interrupt: what it was (symbols/kinds.h); NULL = not known */
 };
 
+enum wait_format {
+	WAIT_TEXT,
+	WAIT_JSON,
+	WAIT_PERF, /* text for viewers */
+};
+
 /* The caller owns everything in it. */
 struct wait_printer {
 	const struct cap_reader *c;
 	struct resolve *r; /* after resolve_run() */
 	struct stackids *stacks;
-	struct wait_printer_record *records; /* in the order of printing */
+	struct wait_printer_record *records; /* in the order of printing; WAIT_PERF sorts them */
 	size_t n_records;
 	struct wait_printer_waker *wakers; /* all of the capture */
 	struct perf_text_totals totals;
-	bool json, lines;
+	enum wait_format format;
+	bool lines; /* of text: source lines */
 	bool scheduler; /* print frames of the scheduler as text too; JSON always has them */
 };
 
