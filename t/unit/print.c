@@ -12,9 +12,8 @@
  * "-" nothing. KERNEL and USER are stacks, innermost frame first, with ";" between frames; "-" was not to be
  * recorded, "!" could not be taken. A frame is MODULE|NAME, with more names after "|" if calls are inlined,
  * innermost first; a module without a name is code without one, and the kernel itself has no module; its
- * "schedule" is of the scheduler.
- * "~RUNTIME|FUNCTION|FILE" is a function of a program that the frame before executes. \xNN in any name is
- * that byte. With "cut" the capture has no end.
+ * "schedule" is of the scheduler. "~RUNTIME|FUNCTION|FILE" is a function of a program that the frame before
+ * executes. \xNN in any name is that byte. With "cut" the capture has no end.
  */
 #include "base/bytes.h"
 #include "base/tap.h"
@@ -124,7 +123,7 @@ static uint64_t call_in(struct maker *m, uint32_t proc, char *frame, bool kernel
 	char *names = frame, *module = decoded(strsep(&names, "|"));
 	uint32_t file;
 
-	if (kernel && is_new)
+	if (kernel && is_new && names && *names)
 		cap_writer_ksym(m->w, &(struct cap_ksym){ K + offset - 0x10,
 					      K + offset - 0x10 + FUNCTION_BYTES, decoded(names), module });
 	if (kernel)
