@@ -30,10 +30,10 @@ verdicts() {
 	waits "$1" '$h{"$w->{user_stack_verdict} " . ($w->{user_stack_error} // "")} += 1 if ($w->{user_stack_error} // "") ne "exiting"'
 }
 # outermost CAP: prints the names of the outermost frames in threads of the program waits, without the stacks
-# that verdicts leaves out
+# that verdicts leaves out, and without those of the dynamic linker, whose own entry has no name
 outermost() {
 	waits "$1" '$h{$w->{user_stack}[-1]{symbol} // "none:$w->{user_stack_verdict},@{[user()]}"} = "" if
-		$w->{comm} =~ /^w(-|aits$)/ && ($w->{user_stack_error} // "") ne "exiting"'
+		$w->{comm} =~ /^w(-|aits$)/ && ($w->{user_stack_error} // "") ne "exiting" && user() !~ /\b_dl_start\b/'
 }
 
 for mode in btf raw; do

@@ -377,7 +377,7 @@ is "$(grep -c 'wait4.*\[syscall vfork\]\|vfork.*\[syscall wait4\]' "$TMP/v.folde
 # start. Its time off the CPU is compared with its lifetime, which the shell measures.
 # shellcheck disable=SC2016,SC2086 # for the other shell; words
 STACKTOOLS_CACHE=$U/cache $as_user "$BIN/offcpu-record" -q --mode procfs --force -o "$U/late.cap" -- \
-	bash -c 'sleep 2; from=$EPOCHREALTIME; sleep 2; echo $from $EPOCHREALTIME; :' >"$TMP/life-of" 2>"$err" 7>&- &
+	bash -c 'sleep 4; from=$EPOCHREALTIME; sleep 2; echo $from $EPOCHREALTIME; :' >"$TMP/life-of" 2>"$err" 7>&- &
 late_rec=$!
 at_exit_kill "$late_rec"
 late_first() { late_sh=$(pgrep -P "$late_rec" -x bash) && late_was=$(pgrep -P "$late_sh" -x sleep); }
