@@ -54,8 +54,7 @@ __u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
 __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted = 0; /* elements ever added to the aggregation maps */
 __u32 stack_every = 0; /* of waits at one place, the stacks of one in so many are taken; user space sets it */
-/* The kernel's code that interrupts enter by. With --wakers user space sets this before the recording begins.
- */
+/* With --wakers user space sets this before the recording begins: where interrupts enter the kernel. */
 struct {
 	__u64 start, end;
 } interrupts = {};
@@ -489,6 +488,15 @@ static __always_inline void outside(struct task_struct *task, bool leaves, __u64
 		finish(task, s, w, start, now, runnable_of(task, w, start));
 }
 
+/* --overhead: the program has run since then. */
+static __always_inline void count_spent(__u64 since)
+{
+	struct scratch *s = my_scratch();
+
+	if (s)
+		s->count.spent_ns += bpf_ktime_get_ns() - since;
+}
+
 static __always_inline void enter(struct task_struct *task, __u64 now)
 {
 	bool armed = hot.phase == OFFCPU_ARMED;
@@ -511,14 +519,6 @@ static __always_inline void enter(struct task_struct *task, __u64 now)
 
 /* Arguments of the tracepoint: bool preempt, struct task_struct *prev, *next, unsigned int prev_state */
 enum { ARG_PREEMPT, ARG_PREV, ARG_NEXT, ARG_STATE };
-
-static __always_inline void count_spent(__u64 since)
-{
-	struct scratch *s = my_scratch();
-
-	if (s)
-		s->count.spent_ns += bpf_ktime_get_ns() - since;
-}
 
 /* The switch of a target. User space does not attach this program: sched_switch calls it. */
 EVENT("sched_switch")

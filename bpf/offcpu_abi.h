@@ -119,11 +119,9 @@ struct offcpu_woken {
 	struct offcpu_stack_id by[OFFCPU_WAKERS_MAX]; /* the chains of 1, 2 ... wakers; hi == 0: not sent */
 	struct offcpu_stack_id kernel, user; /* the stacks of the first of them; hi == 0: not sent */
 	__u64 time_ns; /* when; 0 = a wait has ended by it */
-	__u32 tid; /* of the waker, in the recorder's PID namespace; 0: it is no thread, or hidden */
 	__u16 early; /* the thread had not left the CPU yet */
 	__u16 interrupt; /* the waker is one */
-	__u32 steps; /* of a thread that is no target: how many wakers the threads want that it wakes */
-	__u32 pad;
+	__u32 steps; /* of a thread that is not a target: how many wakers the threads want that it wakes */
 };
 
 enum offcpu_event_type {
@@ -180,7 +178,7 @@ struct offcpu_ev_thread {
 };
 
 /* offcpu_waker.flags: the values of enum cap_waker_flags */
-#define OFFCPU_WAKER_INTERRUPT 1 /* no thread: an interrupt, such as that of a timer */
+#define OFFCPU_WAKER_INTERRUPT 1 /* not a thread: an interrupt, such as that of a timer */
 #define OFFCPU_WAKER_HIDDEN 2 /* a thread that the recorder may not see, or had no memory for */
 
 struct offcpu_waker {
@@ -275,8 +273,8 @@ struct offcpu_counters {
 	__u64 cpu_samples, cpu_samples_ns; /* of what threads executed, and what they stand for */
 	__u64 cpu_lost; /* lost: no task storage, or no room in the aggregation map */
 	__u64 cpu_missed; /* periods of a CPU in which its clock did not fire */
-	__u64 stacks_taken,
-		stacks_kept; /* --sample-stacks: waits that began, with stacks of their own, and without */
+	/* --sample-stacks: waits that began, with stacks of their own, and without */
+	__u64 stacks_taken, stacks_kept;
 	__u64 spent_ns; /* --overhead: in this program */
 	__u64 kernel_failed; /* kernel stacks with no frames */
 	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */
@@ -297,7 +295,7 @@ struct offcpu_fields {
 _Static_assert(sizeof(struct offcpu_key) == 80, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
 _Static_assert(sizeof(struct offcpu_wait) == 272, "offcpu_wait");
-_Static_assert(sizeof(struct offcpu_woken) == 184, "offcpu_woken");
+_Static_assert(sizeof(struct offcpu_woken) == 176, "offcpu_woken");
 _Static_assert(sizeof(struct offcpu_ev_waker) == 104, "offcpu_ev_waker");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");

@@ -52,6 +52,8 @@ int classic_record(void *ctx)
 		preempt = classic_state(ctx, &state);
 		leave(ctx, prev, preempt, state, now);
 	}
+	if (measure)
+		count_spent(now);
 	return 0;
 }
 

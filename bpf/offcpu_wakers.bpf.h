@@ -10,7 +10,7 @@
  * A waker is identified by a hash over its thread, its stacks and its own waker, as a stack is by
  * its frames, and sent when it is first seen. Each thread keeps the chains of 1, 2 ... wakers that
  * led to its last wake-up: the chain of N is its waker and that one's chain of N - 1. A waker that is
- * no target keeps them from the first time that it wakes a thread whose chain is wanted.
+ * not a target keeps them from the first time that it wakes a thread whose chain is wanted.
  */
 #ifndef STACKTOOLS_OFFCPU_WAKERS_BPF_H
 #define STACKTOOLS_OFFCPU_WAKERS_BPF_H
@@ -19,8 +19,8 @@
 /* Enough for most threads and interrupts: each frame costs, and behind an interrupt there may be many. */
 #define WAKER_FRAMES_THREAD 32
 #define WAKER_FRAMES_INTERRUPT 12
-#define WAKER_EARLY_NS                                                                                       \
-	10000000 /* from a wake-up to the switch: a few us, unless a hypervisor takes a CPU away */
+/* From a wake-up to the switch: a few us, unless a hypervisor takes a CPU away. */
+#define WAKER_EARLY_NS 10000000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -59,8 +59,7 @@ static __always_inline bool is_asleep(struct task_struct *task)
 	return !task->on_rq || (bpf_core_field_exists(se->sched_delayed) && se->sched_delayed);
 }
 
-/* The number of the first of N frames that is where an interrupt entered the kernel, plus one; 0 = none is.
- */
+/* The number of the first of N frames where an interrupt entered the kernel, plus one; 0 = there is none. */
 __noinline int interrupt_frame(__u32 n)
 {
 	__u64 start = interrupts.start, end = interrupts.end;
@@ -72,9 +71,12 @@ __noinline int interrupt_frame(__u32 n)
 	return 0;
 }
 
-/* Take the kernel stack of the waker, up to the interrupt that woke, if one did. Returns whether one did. */
-static __always_inline bool take_kernel(
-	void *ctx, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key, bool was_interrupt)
+struct waker_frames {
+	long bytes; /* of the kernel stack, in the scratch event, or -errno; of an interrupt its own part */
+	bool interrupt;
+};
+
+static __always_inline struct waker_frames take_frames(void *ctx, struct scratch *s, bool was_interrupt)
 {
 	const __u32 few = (was_interrupt ? WAKER_FRAMES_INTERRUPT : WAKER_FRAMES_THREAD) * 8;
 	long n = bpf_get_stack(ctx, s->ev.frames, few, 0);
@@ -84,46 +86,43 @@ static __always_inline bool take_kernel(
 		n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
 		cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
 	}
-	if (kernel_stacks)
-		key->kernel =
-			marked_stack(s, w, &key->kernel, cut ? cut * 8L : n, KIND_KERNEL, OFFCPU_WAKING);
-	else
-		key->kernel = no_stack(REASON_NOT_RECORDED);
-	return cut;
+	return (struct waker_frames){ .bytes = cut ? cut * 8L : n, .interrupt = cut };
 }
 
 /* Set s->waker to TASK, which wakes the thread of TO now, without its own waker. */
 static __always_inline void take_waker(
 	void *ctx, struct task_struct *task, struct scratch *s, struct offcpu_woken *to, __u64 now)
 {
+	const struct waker_frames frames = take_frames(ctx, s, to->interrupt);
 	struct offcpu_wait *w = wait_get(task, true);
 	struct offcpu_waker *waker = &s->waker.waker;
 	struct offcpu_key *key = &s->key;
 	__u32 unsent;
 
-	*waker = (struct offcpu_waker){ .flags = OFFCPU_WAKER_HIDDEN };
+	*waker = (struct offcpu_waker){};
 	*key = (struct offcpu_key){ .kernel = to->kernel, .user = to->user };
-	waker->kernel = waker->user = no_stack(REASON_NOT_SEEN);
+	waker->kernel = no_stack(kernel_stacks ? REASON_NOT_SEEN : REASON_NOT_RECORDED);
+	waker->user = no_stack(REASON_NOT_SEEN);
 	s->waker.time_ns = now;
-	if (!w) {
-		s->count.waker_storage++;
+	s->count.waker_storage += !w;
+	to->interrupt = frames.interrupt || !task->pid;
+	if (to->interrupt)
+		waker->flags = OFFCPU_WAKER_INTERRUPT;
+	else if (!w || not_owned(task) || !key_identity(key, task))
+		waker->flags = OFFCPU_WAKER_HIDDEN;
+	if (!w || waker->flags & OFFCPU_WAKER_HIDDEN)
 		return;
-	}
 	unsent = w->unsent;
 	w->unsent = 0;
-	if (take_kernel(ctx, s, w, key, to->interrupt) || !task->pid) {
-		to->interrupt = 1;
-		waker->flags = OFFCPU_WAKER_INTERRUPT;
-		waker->kernel = key->kernel;
+	if (kernel_stacks)
+		waker->kernel = marked_stack(s, w, &key->kernel, frames.bytes, KIND_KERNEL, OFFCPU_WAKING);
+	if (to->interrupt) {
 		waker->user = no_stack(REASON_USER_MODE);
-	} else if (!not_owned(task) && key_identity(key, task)) {
-		to->interrupt = 0;
-		waker->flags = 0;
+	} else {
 		waker->tgid = key->tgid;
 		waker->tid = key->tid;
 		waker->start_boot_ns = key->start_boot_ns;
 		waker->exec_id = key->exec_id;
-		waker->kernel = key->kernel;
 		if (w->announced != key->exec_id + 1)
 			announce(task, w, s, key);
 		waker->user = user_stack(ctx, task, s, w, key, now);
@@ -170,37 +169,24 @@ static __always_inline void identify_waker(
 	*last = no_stack(REASON_NOT_SEEN);
 }
 
-/* With --sample-stacks: the wait has the stacks of an earlier one, and the same thread ends it. */
-static __always_inline bool keeps_waker(
-	struct task_struct *task, struct task_struct *current_task, const struct offcpu_woken *to)
-{
-	struct offcpu_wait *w = wait_get(task, false);
-
-	return w && w->keep && to->tid && to->by[0].hi && waker_steps == 1 && to->tid == our_id(current_task);
-}
-
 EVENT("sched_waking")
 int record_waking(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0], *current_task = bpf_get_current_task_btf();
 	const struct offcpu_stack_id none = {}, *next = &none;
+	const bool target = wanted(task);
 	struct scratch *s = my_scratch();
 	struct offcpu_woken *to, *from = NULL;
 	__u32 steps;
 
 	if (!s)
 		return 0;
-	to = bpf_task_storage_get(&woken, task, NULL, wanted(task) ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	to = bpf_task_storage_get(&woken, task, NULL, target ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!to) {
 		s->count.waker_storage++;
 		return 0;
 	}
-	if (sample_stacks && keeps_waker(task, current_task, to)) {
-		to->early = !is_asleep(task);
-		to->time_ns = bpf_ktime_get_ns();
-		return 0;
-	}
-	steps = wanted(task) ? waker_steps : to->steps;
+	steps = target ? waker_steps : to->steps;
 	take_waker(ctx, current_task, s, to, bpf_ktime_get_ns());
 	if (steps > 1 && !s->waker.waker.flags)
 		from = bpf_task_storage_get(&woken, current_task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -210,7 +196,6 @@ int record_waking(__u64 *ctx)
 		identify_waker(s, next, &to->by[i]);
 		next = from ? &from->by[i] : &none;
 	}
-	to->tid = s->waker.waker.tid;
 	to->early = !is_asleep(task);
 	to->time_ns = s->waker.time_ns;
 	return 0;

@@ -51,7 +51,7 @@ rec "$TMP/s.cap" --sample-stacks=10 --wakers -- "$OBJ/t/work/wakers"
 is "$(waits "$TMP/s.cap" 'my ($f) = grep { /^p[io]ng_wait$/ } map { $_->{symbol} // "" } @{$w->{user_stack}};
 	return if !$f || $w->{open} || grep { ($_->{symbol} // "") =~ /page_fault/ } @{$w->{kernel_stack}};
 	my $k = $w->{waker}{comm} // "none"; $n += $w->{count} if $k ne ($f eq "ping_wait" ? "pong" : "ping") && $k !~ /^(none|migration)/')" \
-	0 'the wakers of waits without stacks of their own are the right threads'
+	0 'waits without stacks of their own have their own wakers'
 
 for bad in '--sample-stacks=1' '--sample-stacks=1001' '--overhead=0' '--overhead=101%' '--overhead=2x' '--overhead=' '--overhead=nan' '--overhead=1e1'; do
 	status 64 "$bad is refused" "$BIN/offcpu-record" "$bad" -o "$TMP/no.cap" -- true
