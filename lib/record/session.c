@@ -728,6 +728,7 @@ struct recorder {
 	struct {
 		uint32_t every; /* of waits at one place, one has stacks of its own; 0 = not chosen yet */
 		uint64_t spent_ns, time_ns; /* at the last choice */
+		int cpus;
 	} overhead;
 	const struct recorder_opts *opts;
 	uint64_t children; /* of the targets, not recorded */
@@ -1273,13 +1274,15 @@ static void keep_overhead(struct recorder *r)
 	if (!r->opts->bpf.overhead || past < OVERHEAD_NS)
 		return;
 	offcpu_counters(r->p.bpf, &c);
-	share = (double)(c.spent_ns - r->overhead.spent_ns) / ((double)past * (double)get_nprocs()) * 1e4;
 	if (!r->overhead.every) {
 		r->overhead.every = 1;
-	} else if (share > r->opts->bpf.overhead) {
-		r->overhead.every = MIN(r->overhead.every * 2, EVERY_MAX);
-	} else if (share < r->opts->bpf.overhead / 2.0 && r->overhead.every > 1) {
-		r->overhead.every /= 2;
+		r->overhead.cpus = get_nprocs();
+	} else {
+		share = (double)(c.spent_ns - r->overhead.spent_ns) / ((double)past * r->overhead.cpus) * 1e4;
+		if (share > r->opts->bpf.overhead)
+			r->overhead.every = MIN(r->overhead.every * 2, EVERY_MAX);
+		else if (share < r->opts->bpf.overhead / 2.0 && r->overhead.every > 1)
+			r->overhead.every /= 2;
 	}
 	r->overhead.spent_ns = c.spent_ns;
 	r->overhead.time_ns = now;
