@@ -47,6 +47,7 @@ const volatile bool switch_has_state; /* sched_switch has ARG_STATE: since Linux
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
+const volatile bool single_waits; /* --events */
 const volatile bool sample_stacks; /* --sample-stacks, --overhead */
 const volatile bool measure; /* --overhead */
 const volatile __u32 waker_steps; /* --wakers: whose waker is recorded too, and so on; 0 = none */
@@ -160,6 +161,29 @@ static __always_inline struct offcpu_stack_id waker_of(
 }
 #endif
 
+/* Send the wait of the scratch key by itself. False if it has to be summed: stacks need the rest of the ring.
+ */
+static __always_inline bool send_wait(struct scratch *s, __u64 start, __u64 total, __u64 runnable)
+{
+	__u64 used = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+	struct offcpu_ev_wait *ev = NULL;
+
+	if (used < 3 * ring_wake_bytes) /* three quarters */
+		ev = bpf_ringbuf_reserve(&ring, sizeof(*ev), 0);
+	if (!ev) {
+		s->count.ring_wait++;
+		return false;
+	}
+	ev->type = OFFCPU_EV_WAIT;
+	ev->pad = 0;
+	ev->start_ns = start;
+	ev->total_ns = total;
+	ev->runnable_ns = runnable;
+	ev->key = s->key;
+	bpf_ringbuf_submit(ev, used > ring_wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	return true;
+}
+
 /*
  * Add up the wait of the scratch key, which began at START and has ended. The thread
  * was on a run queue for RUNNABLE ns of it, or OFFCPU_UNKNOWN_NS.
@@ -207,6 +231,11 @@ __noinline int account(__u64 start, __u64 now, __u64 runnable)
 	/* counted by another clock; of a wait that began before the recording, since before */
 	if (runnable != OFFCPU_UNKNOWN_NS && (runnable > delta || key->flags & OFFCPU_F_PREEMPTED))
 		runnable = delta;
+	if (single_waits && send_wait(s, start, delta, runnable)) {
+		c->recorded++;
+		c->recorded_ns += delta;
+		return 0;
+	}
 	map = bpf_map_lookup_elem(&agg, &zero);
 	v = map ? bpf_map_lookup_elem(map, key) : NULL;
 	if (v) {

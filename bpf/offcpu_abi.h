@@ -136,6 +136,7 @@ enum offcpu_event_type {
 	OFFCPU_EV_METHOD = 9, /* struct offcpu_ev_method */
 	OFFCPU_EV_INLINED = 10, /* struct offcpu_ev_inlined */
 	OFFCPU_EV_WAKER = 11,
+	OFFCPU_EV_WAIT = 12,
 };
 
 /*
@@ -248,6 +249,15 @@ struct offcpu_ev_open {
 
 #define OFFCPU_UNKNOWN_NS (~0ULL)
 
+/* With --events: a wait that has ended, or a sample of a thread that ran, instead of its part of a sum. */
+struct offcpu_ev_wait {
+	__u32 type;
+	__u32 pad;
+	__u64 start_ns, total_ns;
+	__u64 runnable_ns; /* OFFCPU_UNKNOWN_NS = not known */
+	struct offcpu_key key;
+};
+
 /*
  * Per CPU. seen = recorded + all filtered waits + all lost waits that have a
  * duration, both for counts and for nanoseconds.
@@ -273,6 +283,7 @@ struct offcpu_counters {
 	__u64 cpu_samples, cpu_samples_ns; /* of what threads executed, and what they stand for */
 	__u64 cpu_lost; /* lost: no task storage, or no room in the aggregation map */
 	__u64 cpu_missed; /* periods of a CPU in which its clock did not fire */
+	__u64 ring_wait; /* with --events: summed, since the ring buffer was nearly full */
 	/* --sample-stacks: waits that began, with stacks of their own, and without */
 	__u64 stacks_taken, stacks_kept;
 	__u64 spent_ns; /* --overhead: in this program */
@@ -302,6 +313,7 @@ _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_snapshot) == 96 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
 	"offcpu_ev_snapshot");
 _Static_assert(sizeof(struct offcpu_ev_open) == 104, "offcpu_ev_open");
+_Static_assert(sizeof(struct offcpu_ev_wait) == 112, "offcpu_ev_wait");
 _Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
 _Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");
 

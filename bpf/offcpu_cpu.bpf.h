@@ -22,6 +22,11 @@ static __always_inline void account_sample(struct scratch *s, __u64 now)
 	__u32 zero = 0;
 	void *map;
 
+	if (single_waits && send_wait(s, now, cpu_period_ns, OFFCPU_UNKNOWN_NS)) {
+		s->count.cpu_samples++;
+		s->count.cpu_samples_ns += cpu_period_ns;
+		return;
+	}
 	map = bpf_map_lookup_elem(&agg, &zero);
 	v = map ? bpf_map_lookup_elem(map, &s->key) : NULL;
 	if (v) {

@@ -263,6 +263,7 @@ static void show_holds(struct out *o, const struct cap_reader *c, const struct c
 		{ st->total.stacks, false, "distinct stack", "distinct stacks", ", " },
 		{ c->n_wakers, true, "waker", "wakers", ", " },
 		{ c->n_samples, false, "sample", "samples", ", " },
+		{ c->n_waits, true, "event", "events", ", " },
 		{ c->n_maps, false, "mapping", "mappings", ", " },
 		{ c->n_files, false, "file", "files", " of " },
 		{ c->n_ksyms, false, "kernel symbol", "kernel symbols", ", " },

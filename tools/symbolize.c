@@ -27,7 +27,7 @@ struct opts {
 	uint32_t jobs;
 	uint64_t memory_bytes;
 	enum wait_format format;
-	bool lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
+	bool events, lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
 };
 
 static const struct cli_option options[] = {
@@ -40,6 +40,8 @@ static const struct cli_option options[] = {
 		"text: perf script's grammar (default); json: one JSON object a line, with every field; "
 		"perf: for viewers that read perf script's text",
 		CLI_WORD(struct opts, format, formats) },
+	{ 0, "events", NULL, "each wait by itself, in order of time (recorded with --events)",
+		CLI_FLAG(struct opts, events) },
 	{ 0, "lines", NULL, "source lines, where debug information has them (JSON: always)",
 		CLI_FLAG(struct opts, lines) },
 	{ 0, "scheduler", NULL, "frames of the kernel's scheduler itself (JSON: always)",
@@ -76,6 +78,8 @@ static int check(const struct cli *c, void *opts)
 		return cli_usage(c, "no FILE given, and standard input is a terminal");
 	if (o->lines && o->format == WAIT_PERF)
 		return cli_usage(c, "--lines and --format=perf exclude one another");
+	if (o->events && o->format == WAIT_PERF)
+		return cli_usage(c, "--events and --format=perf exclude one another: its times are made up");
 	o->path = o->path ? o->path : "-";
 	return CLI_OK;
 }
@@ -99,6 +103,7 @@ static void job_free(struct job *j)
 {
 	free(j->list.records);
 	free(j->list.wakers);
+	free(j->list.turns);
 	kinds_free(j->kinds);
 	stackids_free(j->list.stacks);
 	resolve_close(j->r);
@@ -138,6 +143,65 @@ static int by_time(const void *a, const void *b)
 	return c ? c : CMP(x->sample, y->sample);
 }
 
+static void add_total(struct job *j, const struct cap_sample *s, uint64_t count, uint64_t total_ns)
+{
+	struct perf_text_totals *t = &j->list.totals;
+
+	if (s->flags & CAPTURE_SAMPLE_ON_CPU) {
+		t->samples += count;
+		return;
+	}
+	t->waits += count;
+	t->total_ns += total_ns;
+}
+
+static int turn_by_time(const void *a, const void *b)
+{
+	const struct wait_printer_turn *x = a, *y = b;
+	int c = CMP(x->time_ns, y->time_ns);
+
+	return c ? c : CMP(x->wait, y->wait);
+}
+
+/*
+ * Select the requested samples, and of these the waits that are by themselves, in order of time. Each
+ * distinct stack is named once, by its record.
+ */
+static int select_events(struct job *j, struct err *e)
+{
+	const struct cap_reader *c = j->c;
+	_cleanup_free_ uint32_t *record_of = calloc(c->n_samples + 1, sizeof(*record_of));
+	struct wait_printer_turn *t;
+
+	j->list.turns = t = calloc(c->n_samples + c->n_waits + 1, sizeof(*j->list.turns));
+	if (!record_of || !t)
+		return err_nomem(e, "waits");
+	for (size_t i = 0; i < c->n_samples; i++) {
+		const struct cap_sample *s = &c->samples[i];
+
+		record_of[i] = CAPTURE_NONE;
+		if (!is_selected(j, s))
+			continue;
+		record_of[i] = (uint32_t)j->list.n_records;
+		j->list.records[j->list.n_records++] = (struct wait_printer_record){ .sample = s };
+		if (s->count)
+			*t++ = (struct wait_printer_turn){ s->last_ns, record_of[i], CAPTURE_NONE };
+		add_total(j, s, s->count, s->total_ns);
+	}
+	for (uint32_t i = 0; i < c->n_waits; i++) {
+		const struct cap_wait *w = &c->waits[i];
+
+		if (record_of[w->key] == CAPTURE_NONE)
+			continue;
+		*t++ = (struct wait_printer_turn){ w->start_ns, record_of[w->key], i };
+		add_total(j, &c->samples[w->key], 1, w->total_ns);
+	}
+	j->list.n_turns = (size_t)(t - j->list.turns);
+	qsort(j->list.turns, j->list.n_turns, sizeof(*j->list.turns), turn_by_time);
+	j->list.totals.records = j->list.n_turns;
+	return 0;
+}
+
 /* Select the requested samples, in order of time. */
 static int select_samples(struct job *j, struct err *e)
 {
@@ -150,6 +214,9 @@ static int select_samples(struct job *j, struct err *e)
 	j->list.records = calloc(c->n_samples + 1, sizeof(*j->list.records));
 	if (!j->list.records || !j->list.wakers)
 		return err_nomem(e, "samples");
+	j->list.totals.lost = perf_text_lost(c);
+	if (j->o->events)
+		return select_events(j, e);
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i];
 
@@ -159,17 +226,11 @@ static int select_samples(struct job *j, struct err *e)
 			 (!j->list.n_records || j->list.records[j->list.n_records - 1].last_ns <= s->last_ns);
 		j->list.records[j->list.n_records++] =
 			(struct wait_printer_record){ .last_ns = s->last_ns, .sample = s };
-		if (s->flags & CAPTURE_SAMPLE_ON_CPU) {
-			j->list.totals.samples += s->count;
-			continue;
-		}
-		j->list.totals.waits += s->count;
-		j->list.totals.total_ns += s->total_ns;
+		add_total(j, s, s->count, s->total_ns);
 	}
 	if (!sorted)
 		qsort(j->list.records, j->list.n_records, sizeof(*j->list.records), by_time);
 	j->list.totals.records = j->list.n_records;
-	j->list.totals.lost = perf_text_lost(c);
 	return 0;
 }
 
@@ -409,6 +470,21 @@ static int print_stats(const struct job *j, struct err *e)
 	return rc ? err_nomem(e, "statistics") : 0;
 }
 
+/* A capture that has none may have been empty all the time. */
+static int check_events(const struct job *j, struct err *e)
+{
+	const char *path = strcmp(j->o->path, "-") == 0 ? "standard input" : j->o->path;
+
+	for (size_t i = 0; i < j->c->n_options; i++)
+		if (strcmp(j->c->options[i].name, "events") == 0)
+			return 0;
+	if (!j->o->events || j->c->n_waits)
+		return 0;
+	err_set(e, -ENOENT, "'%s' has sums of waits, not each by itself", path);
+	err_hint(e, "record with offcpu-record --events");
+	return -ENOENT;
+}
+
 static int run(const struct opts *o, int *status, struct err *e)
 {
 	const bool tty = !o->quiet && isatty(STDERR_FILENO);
@@ -434,7 +510,10 @@ static int run(const struct opts *o, int *status, struct err *e)
 		*status = CLI_OK;
 		return 0;
 	}
-	rc = rc ? rc : cap_reader_load(o->path, &j.c, e);
+	rc = rc          ? rc
+	     : o->events ? cap_reader_load_waits(o->path, &j.c, e)
+			 : cap_reader_load(o->path, &j.c, e);
+	rc = rc ? rc : check_events(&j, e);
 	rc = rc ? rc : resolve_open(j.c, &ro, &j.r, e);
 	rc = rc ? rc : select_samples(&j, e);
 	rc = rc ? rc : resolve_all(&j, e);

@@ -13,6 +13,8 @@ static const struct counter counters[] = {
 	{ "waits.recorded_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "waits.end_estimated", COUNTER_PLAIN, "wait", "waits",
 		"the kernel did not report the end, which is computed" },
+	{ "waits.summed", COUNTER_NOTE, "wait or sample", "waits and samples",
+		"kept as a part of sums alone: the ring buffer was nearly full" },
 	{ "clock.back", COUNTER_PLAIN, "wait", "waits", "ended before it began, counted as 0 ns" },
 
 	{ "cpu.samples", COUNTER_NOTE, "sample", "samples", "of what threads executed" },

@@ -10,7 +10,8 @@ const char *cap_record_type_name(unsigned int type)
 {
 	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files",
 		"processes", "threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters",
-		"flush", "trailer", "JIT code", "names", "strings", "script frames", "wakers" };
+		"flush", "trailer", "JIT code", "names", "strings", "script frames", "wakers", "keys",
+		"waits" };
 
 	return type < CAPTURE_RECORD_TYPES ? names[type] : names[0];
 }
@@ -487,6 +488,52 @@ bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record
 	return !r->bad;
 }
 
+void cap_record_put_key(struct buf *b, uint32_t id, const struct cap_sample *s)
+{
+	buf_uleb(b, id);
+	buf_uleb(b, s->proc);
+	buf_uleb(b, s->tid);
+	buf_uleb(b, s->kstack);
+	buf_uleb(b, s->ustack);
+	buf_uleb(b, s->state);
+	buf_uleb(b, s->flags);
+	buf_uleb(b, s->waker);
+}
+
+bool cap_record_get_key(struct rd *r, uint32_t *id, struct cap_sample *s)
+{
+	*id = get_u32(r);
+	*s = (struct cap_sample){ .proc = get_u32(r) };
+	s->tid = get_u32(r);
+	s->kstack = get_u32(r);
+	s->ustack = get_u32(r);
+	s->state = get_u32(r);
+	s->flags = get_u32(r);
+	s->waker = get_u32(r);
+	return !r->bad;
+}
+
+void cap_record_put_wait(struct buf *b, const struct cap_wait *w, struct cap_record_state *state)
+{
+	buf_uleb(b, w->key);
+	buf_sleb(b, (int64_t)(w->start_ns - state->first_ns));
+	buf_uleb(b, w->total_ns);
+	if (w->is_split)
+		buf_uleb(b, w->runnable_ns);
+	state->first_ns = w->start_ns;
+}
+
+bool cap_record_get_wait(struct rd *r, struct cap_wait *w, struct cap_record_state *state)
+{
+	w->key = get_u32(r);
+	w->start_ns = state->first_ns + (uint64_t)rd_sleb(r);
+	w->total_ns = get_uleb(r);
+	w->is_split = rd_left(r) > 0;
+	w->runnable_ns = w->is_split ? get_uleb(r) : 0;
+	state->first_ns = w->start_ns;
+	return !r->bad;
+}
+
 void cap_record_put_counter(struct buf *b, const struct cap_counter *c)
 {
 	put_str(b, c->name);
@@ -525,8 +572,8 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 }
 
 #define CAPTURE_BLOCK_MINOR                                                                                  \
-	4 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
-	     1.4: samples' runnable_ns, wakers */
+	5 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
+	     1.4: samples' runnable_ns, wakers; 1.5: keys, waits */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 

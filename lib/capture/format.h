@@ -38,6 +38,8 @@ enum cap_record_type {
 	CAPTURE_RECORD_STRING = 16,
 	CAPTURE_RECORD_SCRIPT = 17,
 	CAPTURE_RECORD_WAKER = 18,
+	CAPTURE_RECORD_KEY = 19,
+	CAPTURE_RECORD_WAIT = 20,
 	CAPTURE_RECORD_TYPES /* one more than the last */
 };
 
@@ -47,7 +49,7 @@ const char *cap_record_type_name(unsigned int type);
 /* --- records --- */
 
 /*
- * State that the samples of a block share: times are written as differences.
+ * State that the samples or waits of a block share: times are written as differences.
  * Zero it at the start of each block.
  */
 struct cap_record_state {
@@ -67,6 +69,8 @@ void cap_record_put_script(struct buf *b, const struct cap_script *s);
 void cap_record_put_stack(struct buf *b, const struct cap_stack *s);
 void cap_record_put_waker(struct buf *b, const struct cap_waker *w);
 void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state);
+void cap_record_put_key(struct buf *b, uint32_t id, const struct cap_sample *s); /* not its numbers */
+void cap_record_put_wait(struct buf *b, const struct cap_wait *w, struct cap_record_state *state);
 void cap_record_put_counter(struct buf *b, const struct cap_counter *c);
 void cap_record_put_flush(struct buf *b, const struct cap_flush *f);
 void cap_record_put_trailer(struct buf *b, const struct cap_trailer *t);
@@ -97,6 +101,8 @@ bool cap_record_get_scripts(struct rd *r, struct cap_script_at *scripts, const s
 bool cap_record_get_script(struct rd *r, struct cap_script *s);
 bool cap_record_get_waker(struct rd *r, struct cap_waker *w);
 bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record_state *state);
+bool cap_record_get_key(struct rd *r, uint32_t *id, struct cap_sample *s); /* numbers are 0 */
+bool cap_record_get_wait(struct rd *r, struct cap_wait *w, struct cap_record_state *state);
 bool cap_record_get_counter(struct rd *r, struct cap_counter *c);
 bool cap_record_get_flush(struct rd *r, struct cap_flush *f);
 bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t);

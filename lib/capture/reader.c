@@ -315,8 +315,15 @@ static void cap_damage_describe(
 
 /* Elements of each array; in `room`, allocated elements. */
 struct cap_store_counts {
-	size_t options, procs, threads, files, maps, images, ksyms, scripts, stacks, kinds, wakers, samples,
-		counters, frames, exact, places, pending;
+	size_t options, procs, threads, files, maps, images, ksyms, scripts, stacks, kinds, wakers, keys,
+		samples, waits, counters, frames, exact, places, pending, singles;
+};
+
+/* What single waits have in common, and the sample that sums them: HASHTABLE_NONE until the first one comes.
+ */
+struct cap_key {
+	struct cap_sample of;
+	uint32_t sample;
 };
 
 struct cap_store {
@@ -332,7 +339,9 @@ struct cap_store {
 	struct cap_script *scripts;
 	struct cap_stack *stacks;
 	struct cap_waker *wakers;
+	struct cap_key *keys; /* index = id */
 	struct cap_sample *samples;
+	struct cap_wait *waits;
 	struct cap_counter *counters;
 	uint8_t *kinds; /* of each stack; an array of its own, so that every sample's check hits a cache */
 	uint64_t *frames; /* of all stacks in order */
@@ -343,7 +352,10 @@ struct cap_store {
 	uint64_t last_flush_ns;
 	bool has_host, has_trailer;
 
-	struct cap_sample *pending; /* of the block being decoded */
+	struct cap_sample *pending; /* of the block being decoded, */
+	struct cap_wait *singles; /* likewise */
+	bool keep_waits;
+	uint64_t n_waits;
 	struct hashtable by_key; /* the samples */
 };
 
@@ -508,6 +520,15 @@ static const char *take_waker(struct cap_store *s, struct rd *r)
 	return k->next < k->id ? NULL : "a waker whose own waker is not there";
 }
 
+static const char *check_key(const struct cap_store *s, const struct cap_sample *k)
+{
+	if (k->proc >= s->n.procs)
+		return "a sample of a process that is not there";
+	if (!is_stack(s, k->kstack, CAPTURE_STACK_KERNEL) || !is_stack(s, k->ustack, CAPTURE_STACK_USER))
+		return "a sample with a stack that is not there";
+	return k->waker <= s->n.wakers ? NULL : "a sample with a waker that is not there";
+}
+
 static const char *take_sample(struct cap_store *s, struct rd *r, struct cap_record_state *state)
 {
 	const struct cap_sample *k;
@@ -517,13 +538,39 @@ static const char *take_sample(struct cap_store *s, struct rd *r, struct cap_rec
 	if (!cap_record_get_sample(r, &s->pending[s->n.pending], state))
 		return malformed;
 	k = &s->pending[s->n.pending++];
-	if (k->proc >= s->n.procs)
-		return "a sample of a process that is not there";
-	if (!is_stack(s, k->kstack, CAPTURE_STACK_KERNEL) || !is_stack(s, k->ustack, CAPTURE_STACK_USER))
-		return "a sample with a stack that is not there";
 	if (k->runnable_ns > k->total_ns)
 		return "a sample that was runnable for longer than it took";
-	return k->waker <= s->n.wakers ? NULL : "a sample with a waker that is not there";
+	return check_key(s, k);
+}
+
+static const char *take_key(struct cap_store *s, struct rd *r)
+{
+	struct cap_key *k;
+	uint32_t id;
+
+	if (!ROOM(s, keys, s->n.keys + 1))
+		return no_memory;
+	k = &s->keys[s->n.keys];
+	k->sample = HASHTABLE_NONE;
+	if (!cap_record_get_key(r, &id, &k->of))
+		return malformed;
+	if (id != s->n.keys++)
+		return "a key id out of order";
+	return check_key(s, &k->of);
+}
+
+static const char *take_wait(struct cap_store *s, struct rd *r, struct cap_record_state *state)
+{
+	const struct cap_wait *k;
+
+	if (!ROOM(s, singles, s->n.singles + 1))
+		return no_memory;
+	if (!cap_record_get_wait(r, &s->singles[s->n.singles], state))
+		return malformed;
+	k = &s->singles[s->n.singles++];
+	if (k->key >= s->n.keys)
+		return "a wait with a key that is not there";
+	return k->runnable_ns <= k->total_ns ? NULL : "a wait that was runnable for longer than it took";
 }
 
 static const char *take_counter(struct cap_store *s, struct rd *r)
@@ -582,6 +629,10 @@ static const char *take_record(
 		return take_waker(s, r);
 	case CAPTURE_RECORD_SAMPLE:
 		return take_sample(s, r, state);
+	case CAPTURE_RECORD_KEY:
+		return take_key(s, r);
+	case CAPTURE_RECORD_WAIT:
+		return take_wait(s, r, state);
 	case CAPTURE_RECORD_COUNTER:
 		return take_counter(s, r);
 	case CAPTURE_RECORD_FLUSH:
@@ -601,37 +652,8 @@ static const char *take_record(
 
 /* --- merging samples --- */
 
-static uint64_t hash_sample(const struct cap_sample *s)
+static void add_sample(struct cap_sample *into, const struct cap_sample *k)
 {
-	uint64_t h = (uint64_t)s->proc << 32 | s->tid;
-
-	h = (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15);
-	h ^= (uint64_t)s->kstack << 32 | s->ustack;
-	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	h ^= (uint64_t)s->flags << 32 | s->state;
-	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93) ^ s->waker * UINT64_C(0x9e3779b97f4a7c15);
-	return h ^ h >> 32;
-}
-
-static bool same_key(const struct cap_sample *a, const struct cap_sample *b)
-{
-	return a->ustack == b->ustack && a->kstack == b->kstack && a->tid == b->tid && a->proc == b->proc &&
-	       a->state == b->state && a->flags == b->flags && a->waker == b->waker;
-}
-
-/* The caller has made room for another sample. */
-static void merge_sample(struct cap_store *s, const struct cap_sample *k)
-{
-	uint64_t hash = hash_sample(k);
-	uint32_t at = HASHTABLE_FIND(&s->by_key, hash, i, same_key(&s->samples[i], k));
-	struct cap_sample *into;
-
-	if (at == HASHTABLE_NONE) {
-		s->samples[s->n.samples] = *k;
-		hashtable_add(&s->by_key, hash, (uint32_t)s->n.samples++);
-		return;
-	}
-	into = &s->samples[at];
 	into->total_ns = add_saturating(into->total_ns, k->total_ns);
 	into->count = add_saturating(into->count, k->count);
 	into->max_ns = MAX(into->max_ns, k->max_ns);
@@ -639,6 +661,22 @@ static void merge_sample(struct cap_store *s, const struct cap_sample *k)
 	into->last_ns = MAX(into->last_ns, k->last_ns);
 	into->is_split = into->is_split && k->is_split;
 	into->runnable_ns = into->is_split ? add_saturating(into->runnable_ns, k->runnable_ns) : 0;
+}
+
+/* The caller has made room for another sample. Returns its index. */
+static uint32_t merge_sample(struct cap_store *s, const struct cap_sample *k)
+{
+	uint64_t hash = cap_sample_hash(k);
+	uint32_t at = HASHTABLE_FIND(&s->by_key, hash, i, cap_sample_same_key(&s->samples[i], k));
+
+	if (at == HASHTABLE_NONE) {
+		at = (uint32_t)s->n.samples++;
+		s->samples[at] = *k;
+		hashtable_add(&s->by_key, hash, at);
+	} else {
+		add_sample(&s->samples[at], k);
+	}
+	return at;
 }
 
 /*
@@ -652,8 +690,8 @@ static void fetch_ahead(const struct cap_store *s, size_t i)
 
 	if (i + SLOT_AHEAD >= s->n.pending)
 		return;
-	hashtable_prefetch(&s->by_key, hash_sample(&s->pending[i + SLOT_AHEAD]));
-	at = hashtable_guess(&s->by_key, hash_sample(&s->pending[i + SAMPLE_AHEAD]));
+	hashtable_prefetch(&s->by_key, cap_sample_hash(&s->pending[i + SLOT_AHEAD]));
+	at = hashtable_guess(&s->by_key, cap_sample_hash(&s->pending[i + SAMPLE_AHEAD]));
 	if (at != HASHTABLE_NONE)
 		__builtin_prefetch(&s->samples[at]);
 }
@@ -670,6 +708,42 @@ static bool merge_pending(struct cap_store *s)
 		fetch_ahead(s, i);
 		merge_sample(s, &s->pending[i]);
 	}
+	return true;
+}
+
+/* Add the single waits to the samples of their keys, and to `waits` if these are kept. */
+static bool merge_singles(struct cap_store *s)
+{
+	if (!s->n.singles)
+		return true;
+	if (s->keep_waits && !ROOM(s, waits, s->n.waits + s->n.singles))
+		return false;
+	for (size_t i = 0; i < s->n.singles; i++) {
+		const struct cap_wait *w = &s->singles[i];
+		struct cap_key *key = &s->keys[w->key];
+		struct cap_sample one = key->of;
+
+		one.total_ns = one.max_ns = w->total_ns;
+		one.count = 1;
+		one.first_ns = one.last_ns = w->start_ns;
+		one.is_split = w->is_split;
+		one.runnable_ns = w->runnable_ns;
+		if (s->keep_waits) {
+			one.total_ns = one.count = one.max_ns = one.runnable_ns = 0;
+			one.is_split = true;
+		}
+		if (key->sample != HASHTABLE_NONE)
+			add_sample(&s->samples[key->sample], &one);
+		else if (hashtable_reserve(&s->by_key, 1) != 0 || !ROOM(s, samples, s->n.samples + 1))
+			return false;
+		else
+			key->sample = merge_sample(s, &one);
+		if (s->keep_waits) {
+			s->waits[s->n.waits] = *w;
+			s->waits[s->n.waits++].key = key->sample;
+		}
+	}
+	s->n_waits += s->n.singles;
 	return true;
 }
 
@@ -710,7 +784,7 @@ static int cap_store_take(
 	struct cap_record_state state = { 0 };
 	const char *complaint = NULL;
 
-	s->n.pending = 0;
+	s->n.pending = s->n.singles = 0;
 	while (!complaint && cap_record_next(&r, &record))
 		complaint = take_record(s, b->type, &record, &state);
 	if (!complaint && r.bad)
@@ -720,7 +794,7 @@ static int cap_store_take(
 		*wrong = complaint;
 		return !*complaint ? -ENOMEM : -EBADMSG;
 	}
-	return merge_pending(s) ? 0 : -ENOMEM;
+	return merge_pending(s) && merge_singles(s) ? 0 : -ENOMEM;
 }
 
 /* --- after the last block --- */
@@ -806,7 +880,10 @@ static void cap_store_free(struct cap_store *s)
 	free(s->stacks);
 	free(s->kinds);
 	free(s->wakers);
+	free(s->keys);
 	free(s->samples);
+	free(s->waits);
+	free(s->singles);
 	free(s->counters);
 	free(s->frames);
 	free(s->exact);
@@ -911,6 +988,7 @@ static void show(struct load *l)
 	c->stacks = s->stacks, c->n_stacks = s->n.stacks;
 	c->wakers = s->wakers, c->n_wakers = s->n.wakers;
 	c->samples = s->samples, c->n_samples = s->n.samples;
+	c->waits = s->waits, c->n_waits = s->n_waits;
 	c->counters = s->counters, c->n_counters = s->n.counters;
 	c->jits = s->names.jits, c->n_jits = s->names.n.jits;
 	c->names = s->names.names, c->n_names = s->names.n.names;
@@ -932,8 +1010,8 @@ static void judge(struct load *l, struct cap_damage *d, const uint8_t *bytes, si
 		d, bytes + c->good_bytes, len - (size_t)c->good_bytes, c->damage, sizeof(c->damage));
 }
 
-/* TOTAL is the file's length, more than LEN if not all of it was read. */
-static int parse(const void *bytes, size_t len, uint64_t total, struct load *l, struct err *e)
+/* TOTAL is the file's length, more than LEN if not all of it was read. WAITS: keep single ones. */
+static int parse(const void *bytes, size_t len, uint64_t total, bool waits, struct load *l, struct err *e)
 {
 	struct cap_damage d = { .kind = CAPTURE_DAMAGE_END };
 	struct cap_block_version v;
@@ -942,6 +1020,7 @@ static int parse(const void *bytes, size_t len, uint64_t total, struct load *l, 
 	if (code)
 		return code;
 	cap_store_init(&l->store);
+	l->store.keep_waits = waits;
 	l->c.total_bytes = total;
 	l->c.good_bytes = v.header_len;
 	if (take_blocks(l, bytes, len, &d) != 0 || cap_store_settle(&l->store) != 0)
@@ -962,8 +1041,8 @@ static void prefix_name(struct err *e, const char *path)
 }
 
 /* OWNED (may be NULL) belongs to *RET, or is freed on failure. */
-static int make(
-	const void *bytes, size_t len, uint64_t total, uint8_t *owned, struct cap_reader **ret, struct err *e)
+static int make(const void *bytes, size_t len, uint64_t total, uint8_t *owned, bool waits,
+	struct cap_reader **ret, struct err *e)
 {
 	struct load *l = calloc(1, sizeof(*l));
 	int code;
@@ -973,7 +1052,7 @@ static int make(
 		return err_nomem(e, "the capture");
 	}
 	l->owned = owned;
-	code = parse(bytes, len, total, l, e);
+	code = parse(bytes, len, total, waits, l, e);
 	if (code)
 		cap_reader_free(&l->c);
 	else
@@ -983,20 +1062,30 @@ static int make(
 
 int cap_reader_parse(const void *bytes, size_t len, struct cap_reader **ret, struct err *e)
 {
-	return make(bytes, len, len, NULL, ret, e);
+	return make(bytes, len, len, NULL, false, ret, e);
 }
 
-int cap_reader_load(const char *path, struct cap_reader **ret, struct err *e)
+static int load(const char *path, bool waits, struct cap_reader **ret, struct err *e)
 {
 	struct cap_bytes s;
 	int code = cap_bytes_read(path, &s, e);
 
 	if (code)
 		return code;
-	code = make(s.bytes, s.len, s.total, s.bytes, ret, e);
+	code = make(s.bytes, s.len, s.total, s.bytes, waits, ret, e);
 	if (code == -EINVAL)
 		prefix_name(e, path);
 	return code;
+}
+
+int cap_reader_load(const char *path, struct cap_reader **ret, struct err *e)
+{
+	return load(path, false, ret, e);
+}
+
+int cap_reader_load_waits(const char *path, struct cap_reader **ret, struct err *e)
+{
+	return load(path, true, ret, e);
 }
 
 void cap_reader_free(struct cap_reader *c)

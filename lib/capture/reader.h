@@ -44,11 +44,13 @@ struct cap_reader {
 	struct cap_stack *stacks; /* index = id */
 	struct cap_waker *wakers; /* index = id - 1; `next` is a smaller id */
 	struct cap_sample *samples; /* merged by key: one for each (proc, tid, stacks, state, flags, waker) */
+	struct cap_wait *waits; /* in file order; NULL but for cap_reader_load_waits() */
 	struct cap_counter *counters; /* the last value of each name */
 	struct cap_jit *jits; /* sorted by proc, start, from_ns, kind */
 	struct cap_name *names; /* sorted by file, offset; one for each pair */
 	size_t n_options, n_procs, n_threads, n_files, n_maps, n_images, n_ksyms, n_scripts, n_stacks,
 		n_wakers, n_samples, n_counters, n_jits, n_names;
+	uint64_t n_waits; /* how many are by themselves in the file */
 
 	bool complete; /* there is a trailer and no damage */
 	struct cap_trailer trailer; /* zero and "" if there is none */
@@ -66,7 +68,14 @@ struct cap_reader {
  */
 int cap_reader_load(const char *path, struct cap_reader **ret, struct err *e);
 
-/* The same for LEN bytes in memory, which must outlive *RET. */
+/*
+ * The same, but each wait that is by itself in the file is one of `waits`, in 32 bytes, and no part of its
+ * sample's numbers: these are of the other waits with the same key, and 0 if there is none. Only the times
+ * of a sample, first_ns and last_ns, are of all.
+ */
+int cap_reader_load_waits(const char *path, struct cap_reader **ret, struct err *e);
+
+/* As cap_reader_load(), for LEN bytes in memory, which must outlive *RET. */
 int cap_reader_parse(const void *bytes, size_t len, struct cap_reader **ret, struct err *e);
 
 void cap_reader_free(struct cap_reader *c); /* NULL is fine */

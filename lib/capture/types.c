@@ -122,3 +122,21 @@ const char *capture_state_letter(uint32_t state, char buf[16])
 		snprintf(buf, 16, "0x%x", state);
 	return buf;
 }
+
+uint64_t cap_sample_hash(const struct cap_sample *s)
+{
+	uint64_t h = (uint64_t)s->proc << 32 | s->tid;
+
+	h = (h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15);
+	h ^= (uint64_t)s->kstack << 32 | s->ustack;
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	h ^= (uint64_t)s->flags << 32 | s->state;
+	h = (h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93) ^ s->waker * UINT64_C(0x9e3779b97f4a7c15);
+	return h ^ h >> 32;
+}
+
+bool cap_sample_same_key(const struct cap_sample *a, const struct cap_sample *b)
+{
+	return a->ustack == b->ustack && a->kstack == b->kstack && a->tid == b->tid && a->proc == b->proc &&
+	       a->state == b->state && a->flags == b->flags && a->waker == b->waker;
+}

@@ -315,6 +315,22 @@ struct cap_sample {
 };
 
 /*
+ * One wait, or one sample of a thread that ran, of a recording that keeps each by itself. In a file KEY is
+ * the id of a key, a cap_sample without its numbers; in what the reader returns it is the index of a
+ * sample, in which the wait is included.
+ */
+struct cap_wait {
+	uint32_t key;
+	bool is_split; /* runnable_ns is known */
+	uint64_t start_ns, total_ns;
+	uint64_t runnable_ns; /* of total_ns: on a run queue */
+};
+
+/* Have A and B all in common but numbers and times? A hash of just that. */
+bool cap_sample_same_key(const struct cap_sample *a, const struct cap_sample *b);
+uint64_t cap_sample_hash(const struct cap_sample *s);
+
+/*
  * A count since the recording began. It is written at every flush; the last
  * value holds. Names are stable: "waits.recorded", "waits.recorded_ns",
  * "filtered.preempted", "lost.ring_full" ...

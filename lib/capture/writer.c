@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/writer.h"
+#include "base/hashtable.h"
 #include "base/intern.h"
 #include "base/result.h"
 #include "capture/format.h"
@@ -38,8 +39,11 @@ struct cap_writer {
 	uint64_t bytes;
 	uint32_t seq;
 	struct ids procs, files, scripts, stacks, wakers; /* of wakers, their ids less one */
+	struct cap_sample *keys; /* those that were written; index = id */
+	size_t n_keys, max_keys;
+	struct hashtable by_key;
 	struct intern strings; /* those that were written; the id is that of the record */
-	struct cap_record_state state;
+	struct cap_record_state samples, waits; /* of the blocks being filled */
 	struct buf scratch; /* one record, until its length is known */
 	struct buf string; /* likewise, while another record is encoded */
 	struct queue queues[CAPTURE_RECORD_TYPES];
@@ -49,8 +53,9 @@ struct cap_writer {
 static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE,
 	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
 	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK, CAPTURE_RECORD_WAKER,
-	CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME,
-	CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
+	CAPTURE_RECORD_KEY, CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_WAIT, CAPTURE_RECORD_STRING,
+	CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH,
+	CAPTURE_RECORD_TRAILER };
 
 /* --- records into queues --- */
 
@@ -105,7 +110,9 @@ static void queue_record(struct cap_writer *w, enum cap_record_type type, const 
 	if (q->records.len - q->open_from >= CAPTURE_BLOCK_PAYLOAD_GOAL) {
 		cut(q);
 		if (type == CAPTURE_RECORD_SAMPLE)
-			w->state = (struct cap_record_state){ 0 };
+			w->samples = (struct cap_record_state){ 0 };
+		if (type == CAPTURE_RECORD_WAIT)
+			w->waits = (struct cap_record_state){ 0 };
 	}
 }
 
@@ -223,15 +230,56 @@ void cap_writer_waker(struct cap_writer *w, const struct cap_waker *k)
 	end_record(w, CAPTURE_RECORD_WAKER);
 }
 
-void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s)
+static void refer_key(struct cap_writer *w, const struct cap_sample *s)
 {
 	refer(&w->procs, s->proc);
 	refer(&w->stacks, s->kstack);
 	refer(&w->stacks, s->ustack);
 	if (s->waker)
 		refer(&w->wakers, s->waker - 1);
-	cap_record_put_sample(begin_record(w), s, &w->state);
+}
+
+void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s)
+{
+	refer_key(w, s);
+	cap_record_put_sample(begin_record(w), s, &w->samples);
 	end_record(w, CAPTURE_RECORD_SAMPLE);
+}
+
+/* The id of the key of S, which is written first if it is new. */
+static uint32_t key_id(struct cap_writer *w, const struct cap_sample *s)
+{
+	const uint64_t hash = cap_sample_hash(s);
+	uint32_t id = HASHTABLE_FIND(&w->by_key, hash, i, cap_sample_same_key(&w->keys[i], s));
+
+	if (id != HASHTABLE_NONE)
+		return id;
+	refer_key(w, s);
+	if (base_grow(&w->keys, &w->max_keys, w->n_keys + 1, sizeof(*w->keys)) != 0 ||
+		hashtable_reserve(&w->by_key, 1) != 0) {
+		w->queues[CAPTURE_RECORD_KEY].records.failed = true;
+		return 0;
+	}
+	id = (uint32_t)w->n_keys++;
+	w->keys[id] = *s;
+	hashtable_add(&w->by_key, hash, id);
+	cap_record_put_key(begin_record(w), id, s);
+	end_record(w, CAPTURE_RECORD_KEY);
+	return id;
+}
+
+void cap_writer_wait(struct cap_writer *w, const struct cap_sample *s)
+{
+	const struct cap_wait wait = { .key = key_id(w, s),
+		.is_split = s->is_split,
+		.start_ns = s->first_ns,
+		.total_ns = s->total_ns,
+		.runnable_ns = s->runnable_ns };
+
+	if (s->count != 1)
+		refuse(w, "a record of one wait is of several");
+	cap_record_put_wait(begin_record(w), &wait, &w->waits);
+	end_record(w, CAPTURE_RECORD_WAIT);
 }
 
 void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c)
@@ -421,7 +469,7 @@ static void empty_queues(struct cap_writer *w)
 		buf_reset(&w->queues[i].records);
 		w->queues[i].n_cuts = w->queues[i].open_from = 0;
 	}
-	w->state = (struct cap_record_state){ 0 };
+	w->samples = w->waits = (struct cap_record_state){ 0 };
 }
 
 static int flush(struct cap_writer *w)
@@ -530,6 +578,8 @@ void cap_writer_close(struct cap_writer *w)
 		buf_free(&w->queues[i].records);
 		free(w->queues[i].cuts);
 	}
+	free(w->keys);
+	hashtable_free(&w->by_key);
 	buf_free(&w->scratch);
 	buf_free(&w->string);
 	intern_free(&w->strings);

@@ -57,6 +57,9 @@ void cap_writer_script(struct cap_writer *w, const struct cap_script *s);
 void cap_writer_stack(struct cap_writer *w, const struct cap_stack *s);
 void cap_writer_waker(struct cap_writer *w, const struct cap_waker *k);
 void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s);
+/* The only wait of S, or its sample, by itself: readers have it also as part of the sum. -EINVAL unless count
+ * is 1. */
+void cap_writer_wait(struct cap_writer *w, const struct cap_sample *s);
 void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c);
 void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j);
 void cap_writer_name(struct cap_writer *w, const struct cap_name *n);

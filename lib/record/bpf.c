@@ -383,7 +383,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->state_mask = opts->state_mask;
 	ro->min_ns = opts->min_ns;
 	ro->max_ns = opts->max_ns ? opts->max_ns : UINT64_MAX;
-	ro->ring_wake_bytes = ring_bytes(opts->all) / 4;
+	ro->ring_wake_bytes = ring_bytes(opts->all || opts->events) / 4;
 	ro->owner_only = opts->owner_only;
 	ro->owner_uid = opts->owner_uid;
 	ro->owner_gid = opts->owner_gid;
@@ -395,6 +395,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->scripts = opts->tables && !opts->raw ? opts->scripts : 0;
 	ro->report_forks = opts->no_events;
 	ro->waker_steps = opts->wakers;
+	ro->single_waits = opts->events;
 	ro->sample_stacks = opts->sample_stacks || opts->overhead;
 	ro->measure = opts->overhead;
 	skel->bss->stack_every = opts->sample_stacks;
@@ -409,7 +410,7 @@ static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 {
 	uint32_t words = sysctl_u32("kernel/pid_max", 4194304) / 64 + 1;
 
-	bpf_map__set_max_entries(skel->maps.ring, ring_bytes(opts->all));
+	bpf_map__set_max_entries(skel->maps.ring, ring_bytes(opts->all || opts->events));
 	bpf_map__set_max_entries(skel->maps.seen, opts->all ? 65536 : 16384);
 	bpf_map__set_max_entries(skel->maps.tgids, opts->all ? 1 : words);
 	bpf_map__set_max_entries(skel->maps.tids, opts->use_tids ? words : 1);
@@ -1013,6 +1014,20 @@ static void open_tasks(struct offcpu *o)
 		.thread = keep_thread };
 }
 
+static void take_wait(const struct offcpu_sink *sink, const struct offcpu_ev_wait *ev)
+{
+	const bool split = ev->runnable_ns != OFFCPU_UNKNOWN_NS;
+	const struct offcpu_value value = { .total_ns = ev->total_ns,
+		.count = 1,
+		.max_ns = ev->total_ns,
+		.first_ns = ev->start_ns,
+		.last_ns = ev->start_ns,
+		.runnable_ns = split ? ev->runnable_ns : 0,
+		.split = split };
+
+	sink->sample(sink->ctx, &ev->key, &value);
+}
+
 static int on_event(void *ctx, void *data, size_t len)
 {
 	struct offcpu *o = ctx;
@@ -1023,6 +1038,8 @@ static int on_event(void *ctx, void *data, size_t len)
 	memcpy(&type, data, sizeof(type));
 	if (type == OFFCPU_EV_STACK && o->sink->stack)
 		o->sink->stack(o->sink->ctx, data);
+	else if (type == OFFCPU_EV_WAIT && o->sink->sample)
+		take_wait(o->sink, data);
 	else if (type == OFFCPU_EV_WAKER && o->sink->waker)
 		o->sink->waker(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_THREAD && o->sink->thread)

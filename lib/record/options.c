@@ -51,6 +51,8 @@ void record_options_write(
 	snprintf(number, sizeof(number), "%u", o->bpf.depth);
 	put(w, "depth", number);
 	put(w, "unwind", unwind);
+	if (o->bpf.events)
+		put(w, "events", "kept");
 	put(w, "preempted", o->bpf.preempted ? "recorded" : "filtered");
 	snprintf(number, sizeof(number), "user %u's", o->bpf.owner_uid);
 	if (o->bpf.owner_only)

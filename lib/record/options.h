@@ -52,6 +52,7 @@ struct offcpu_opts {
 				   so many; 0 = of each */
 	uint32_t overhead; /* choose that number so that taking stacks costs at most so many hundredths of a
 			      percent of the CPUs' time; 0 = do not */
+	bool events; /* each wait, and each sample of a thread that runs, by itself */
 	uint32_t wakers; /* who ended a wait, who had woken that one ...: steps, up to OFFCPU_WAKERS_MAX; 0 =
 			    not recorded. Only in mode btf */
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */

@@ -698,6 +698,7 @@ static void session_parts_close(struct session_parts *p)
 #define LATE_LOADS 10
 #define NAMES_NS UINT64_C(2000000000) /* how long to wait, at the end, for names */
 #define NAMES_LOADS 10
+#define ROWS_MAX ((size_t)1 << 17) /* flush before there are more */
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks to keep: other processes may have them too */
 #define REWALK_SHARE 10 /* walking waits in progress again takes at most a tenth of the time */
 
@@ -1136,7 +1137,10 @@ static bool write_row(struct recorder *r, struct row *row)
 	s.ustack = p.ustack;
 	s.flags |= p.epoch * CAPTURE_SAMPLE_EPOCH;
 	s.waker = write_waker(r, k, v);
-	cap_writer_sample(r->p.out, &s);
+	if (r->opts->bpf.events && s.count == 1)
+		cap_writer_wait(r->p.out, &s);
+	else
+		cap_writer_sample(r->p.out, &s);
 	return true;
 }
 
@@ -1324,7 +1328,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	r->scanning = !process_table_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
 	if (!r->swapping) {
-		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) &&
+		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) && r->n_rows < ROWS_MAX &&
 			!process_table_remapped(r->p.procs))
 			return 0;
 		offcpu_begin_swap(r->p.bpf);

@@ -305,7 +305,7 @@ static bool is_folded(const struct paragraph *para)
 	do
 		line = split(&text, '\n');
 	while (text.len && (!line.len || line.p[0] == '#'));
-	if (!line.len || is_blank(line.p[0]) || !folded_parts(line, &stack, &sum))
+	if (!line.len || line.p[0] == '#' || is_blank(line.p[0]) || !folded_parts(line, &stack, &sum))
 		return false;
 	return memchr(stack.p, ';', stack.len) ||
 	       (!perfscript_header(line.p, line.len, &header) && (!text.len || !is_blank(text.p[0])));

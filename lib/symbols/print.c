@@ -121,6 +121,8 @@ static void perf_text_head(struct buf *b, const struct cap_reader *c, const stru
 	if (t->samples)
 		put_key(b, " samples=", t->samples);
 	buftext_str(b, "\n");
+	if (c->n_waits)
+		buftext_printf(b, "# events: count=%" PRIu64 "\n", c->n_waits);
 	put_mode(b, c);
 	for (size_t i = 0; i < c->n_counters; i++) {
 		if (!is_lost(&c->counters[i]))
@@ -697,6 +699,7 @@ static void perf_text_json_head(struct buf *b, const struct cap_reader *c, const
 	json_u64(&j, "waits", t->waits);
 	json_u64(&j, "total_ns", t->total_ns);
 	json_u64(&j, "cpu_samples", t->samples);
+	json_u64(&j, "events", c->n_waits);
 	json_bool(&j, "complete", c->complete);
 	json_str(&j, "damage", c->damage[0] ? c->damage : NULL);
 	put_json_mode(&j, c);
@@ -1101,9 +1104,10 @@ static void put_head(const struct print *j, struct out *out, struct buf *b)
 	put_buf(out, b);
 }
 
-static struct perf_text_wait wait_of(const struct print *j, const struct wait_printer_record *r)
+/* S is the sample of R, or one wait of it. */
+static struct perf_text_wait wait_of(
+	const struct print *j, const struct wait_printer_record *r, const struct cap_sample *s)
 {
-	const struct cap_sample *s = r->sample;
 	struct perf_text_wait w = { .sample = s,
 		.proc = &j->w->c->procs[s->proc],
 		.kernel = &j->w->c->stacks[s->kstack],
@@ -1114,15 +1118,32 @@ static struct perf_text_wait wait_of(const struct print *j, const struct wait_pr
 	return w;
 }
 
-static void put_record(
-	const struct print *j, struct out *out, struct buf *b, const struct wait_printer_record *r)
+static void put_record(const struct print *j, struct out *out, struct buf *b,
+	const struct wait_printer_record *r, const struct cap_sample *s)
 {
-	const struct perf_text_wait w = wait_of(j, r);
+	const struct perf_text_wait w = wait_of(j, r, s);
 
 	if (j->w->format == WAIT_JSON)
 		put_wait_json(j, out, b, r, &w);
 	else
 		put_text(j, out, b, r, &w);
+}
+
+static void put_turn(const struct print *j, struct out *out, struct buf *b, const struct wait_printer_turn *t)
+{
+	const struct wait_printer_record *r = &j->w->records[t->record];
+	struct cap_sample s = *r->sample;
+	const struct cap_wait *w;
+
+	if (t->wait != CAPTURE_NONE) {
+		w = &j->w->c->waits[t->wait];
+		s.total_ns = s.max_ns = w->total_ns;
+		s.count = 1;
+		s.first_ns = s.last_ns = w->start_ns;
+		s.is_split = w->is_split;
+		s.runnable_ns = w->runnable_ns;
+	}
+	put_record(j, out, b, r, &s);
 }
 
 /*
@@ -1267,7 +1288,7 @@ static void put_all_samples(const struct print *j, struct out *out, struct buf *
 		l.total += period_of(records[i].sample);
 	qsort_r(records, n, sizeof(*records), by_thread_and_length, &l);
 	for (size_t i = 0; i < n && !out->code; i++) {
-		const struct perf_text_wait w = wait_of(j, &records[i]);
+		const struct perf_text_wait w = wait_of(j, &records[i], records[i].sample);
 
 		begin_timeline(&l, i ? records[i - 1].sample : NULL, w.sample);
 		put_body(j, &body, &records[i], &w);
@@ -1290,8 +1311,10 @@ int wait_printer_print(const struct wait_printer *w, struct out *out, struct err
 		put_all_samples(&p, out, &b);
 	} else if (rc == 0) {
 		put_head(&p, out, &b);
-		for (size_t i = 0; i < w->n_records && !out->code; i++)
-			put_record(&p, out, &b, &w->records[i]);
+		for (size_t i = 0; i < w->n_records && !w->turns && !out->code; i++)
+			put_record(&p, out, &b, &w->records[i], w->records[i].sample);
+		for (size_t i = 0; i < w->n_turns && !out->code; i++)
+			put_turn(&p, out, &b, &w->turns[i]);
 	}
 	buf_free(&b);
 	buf_free(&p.arena);

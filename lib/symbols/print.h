@@ -81,6 +81,13 @@ struct wait_printer_waker {
 	const char *kind; /* of an interrupt: what it was (symbols/kinds.h); NULL = not known */
 };
 
+/* What is printed: a record, or one wait of it. */
+struct wait_printer_turn {
+	uint64_t time_ns;
+	uint32_t record; /* index */
+	uint32_t wait; /* index in the capture's; CAPTURE_NONE = the record itself */
+};
+
 enum wait_format {
 	WAIT_TEXT,
 	WAIT_JSON,
@@ -94,6 +101,9 @@ struct wait_printer {
 	struct stackids *stacks;
 	struct wait_printer_record *records; /* in the order of printing; WAIT_PERF sorts them */
 	size_t n_records;
+	struct wait_printer_turn
+		*turns; /* print these, in this order; NULL = all records. Not for WAIT_PERF */
+	size_t n_turns;
 	struct wait_printer_waker *wakers; /* all of the capture */
 	struct perf_text_totals totals;
 	enum wait_format format;

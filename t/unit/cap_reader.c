@@ -521,7 +521,19 @@ static void test_references(struct tap *t, const struct edge *edge)
 	s.is_split = false, s.waker = 1;
 	REFUSED("a sample with an unknown waker", CAPTURE_RECORD_SAMPLE, "waker that is not there",
 		cap_record_put_sample(&f_, &s, &state));
+	REFUSED("a key with an unknown waker", CAPTURE_RECORD_KEY, "waker that is not there",
+		cap_record_put_key(&f_, 0, &s));
 	s.waker = 0;
+	REFUSED("a key id out of order", CAPTURE_RECORD_KEY, "id out of order",
+		cap_record_put_key(&f_, 1, &s));
+	s.proc = 1;
+	REFUSED("a key of an unknown process", CAPTURE_RECORD_KEY, "process that is not there",
+		cap_record_put_key(&f_, 0, &s));
+	s.proc = 0;
+	REFUSED("a truncated key", CAPTURE_RECORD_KEY, "malformed", buf_put(&f_, "\0\0\0\0\1\0\0", 7));
+	REFUSED("a wait with an unknown key", CAPTURE_RECORD_WAIT, "key that is not there",
+		cap_record_put_wait(&f_, &(struct cap_wait){ .key = 0 }, &state));
+	REFUSED("a truncated wait", CAPTURE_RECORD_WAIT, "malformed", buf_put(&f_, "\0\0", 2));
 	w.id = 2;
 	REFUSED("a waker id out of order", CAPTURE_RECORD_WAKER, "id out of order",
 		cap_record_put_waker(&f_, &w));
@@ -917,7 +929,7 @@ static void test_header(struct tap *t, const struct whole *w)
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
 		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
-			strstr(e.msg, "format 2.4") && strstr(e.hint, "newer"),
+			strstr(e.msg, "format 2.5") && strstr(e.hint, "newer"),
 		"refused: a newer major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);

@@ -210,17 +210,22 @@ static void test_sticky(struct tap *t)
 
 /* --- records that a reader refuses --- */
 
-static struct cap_writer *with_stacks(void)
+static struct cap_writer *with_stacks_in(const char *path)
 {
 	struct cap_writer *w;
 
-	if (cap_writer_open(in_dir("bad"), false, &w, NULL) != 0)
+	if (cap_writer_open(path, false, &w, NULL) != 0)
 		abort();
 	cap_writer_proc(w, &sample_procs[0]);
 	cap_writer_file(w, &sample_files[0]);
 	cap_writer_stack(w, &sample_stacks[0]);
 	cap_writer_stack(w, &sample_stacks[1]);
 	return w;
+}
+
+static struct cap_writer *with_stacks(void)
+{
+	return with_stacks_in(in_dir("bad"));
 }
 
 static void refused(struct tap *t, struct cap_writer *w, const char *message, const char *name)
@@ -261,6 +266,12 @@ static void test_bad_records(struct tap *t)
 	w = with_stacks();
 	cap_writer_sample(w, &(struct cap_sample){ .kstack = 0, .ustack = 1, .waker = 1 });
 	refused(t, w, "waker that was not written", "a sample with a waker that was not written");
+	w = with_stacks();
+	cap_writer_wait(w, &(struct cap_sample){ .kstack = 0, .ustack = 2, .count = 1 });
+	refused(t, w, "stack that was not written", "a wait by itself with a stack that was not written");
+	w = with_stacks();
+	cap_writer_wait(w, &(struct cap_sample){ .kstack = 0, .ustack = 1, .count = 2 });
+	refused(t, w, "of several", "two waits as one");
 	w = with_stacks();
 	cap_writer_waker(w, &(struct cap_waker){ .id = 2, .kstack = 0, .ustack = 1 });
 	refused(t, w, "waker ids", "a skipped waker id");
@@ -351,6 +362,82 @@ static void test_split(struct tap *t)
 	unlink(p);
 }
 
+/*
+ * Waits by themselves, of three keys, and a sum of one of them. Starts go back and forth as those of waits do
+ * that are written in the order of their ends.
+ */
+static void test_waits(struct tap *t)
+{
+	const char *p = in_dir("waits");
+	const uint32_t n = 300000;
+	struct cap_sample s = { .tid = 4242, .kstack = 0, .ustack = 1, .state = 1, .count = 1 };
+	struct cap_reader *sums = NULL, *c = NULL;
+	struct cap_writer *w = with_stacks_in(p);
+	bool fine;
+
+	for (uint32_t i = 0; i < n; i++) {
+		s.flags = i % 3 == 2 ? CAPTURE_SAMPLE_PREEMPTED : 0;
+		s.tid = 4242 + (i % 3 == 1);
+		s.first_ns = s.last_ns = MONO + i * UINT64_C(1000) - i % 7 * 5000;
+		s.total_ns = s.max_ns = i;
+		s.is_split = i % 3 != 1;
+		s.runnable_ns = s.is_split ? i / 2 : 0;
+		cap_writer_wait(w, &s);
+	}
+	s = (struct cap_sample){ .tid = 4242,
+		.ustack = 1,
+		.state = 1,
+		.count = 5,
+		.total_ns = 50,
+		.max_ns = 20,
+		.first_ns = MONO - 90000,
+		.last_ns = MONO + UINT64_C(9000000000),
+		.is_split = true,
+		.runnable_ns = 7 };
+	cap_writer_sample(w, &s);
+	if (cap_writer_finish(w, &sample_trailer, NULL) != 0)
+		abort();
+	tap_ok(t, cap_writer_bytes(w) < n * UINT64_C(11), "a wait by itself takes less than eleven bytes");
+	cap_writer_close(w);
+	if (cap_reader_load(p, &sums, NULL) != 0 || cap_reader_load_waits(p, &c, NULL) != 0)
+		abort();
+	fine = sums->n_samples == 3 && sums->n_waits == n && !sums->waits;
+	for (uint32_t k = 0; k < 3 && fine; k++) {
+		const bool sum = k == 0;
+		uint64_t total = 0, runnable = 0;
+		const struct cap_sample *got = NULL;
+
+		for (uint32_t i = k; i < n; i += 3) {
+			total += i;
+			runnable += i / 2;
+		}
+		for (size_t i = 0; i < 3; i++)
+			if (sums->samples[i].tid == 4242u + (k == 1) && !sums->samples[i].flags == (k != 2))
+				got = &sums->samples[i];
+		fine = got && got->count == n / 3 + 5 * sum && got->total_ns == total + 50 * sum &&
+		       got->is_split == (k != 1) && got->runnable_ns == (k == 1 ? 0 : runnable + 7 * sum) &&
+		       got->max_ns == n - 3 + k && (!sum || got->first_ns == MONO - 90000);
+	}
+	tap_ok(t, fine, "waits by themselves are summed with the sums of the same key");
+	fine = c->complete && c->n_waits == n && c->n_samples == 3;
+	for (uint32_t i = 0; i < n && fine; i++) {
+		const struct cap_wait *got = &c->waits[i];
+		const struct cap_sample *key = &c->samples[got->key];
+
+		fine = got->key < 3 && got->total_ns == i &&
+		       got->start_ns == MONO + i * UINT64_C(1000) - i % 7 * 5000 &&
+		       got->is_split == (i % 3 != 1) && got->runnable_ns == (i % 3 == 1 ? 0 : i / 2) &&
+		       key->tid == 4242u + (i % 3 == 1) && !key->flags == (i % 3 != 2) &&
+		       key->first_ns <= got->start_ns && key->last_ns >= got->start_ns;
+	}
+	tap_ok(t, fine, "or read back one by one, each with its times and its key");
+	tap_ok(t, c->samples[0].count + c->samples[1].count + c->samples[2].count == 5,
+		"and then are no part of the samples' numbers");
+	cap_reader_free(sums);
+	cap_reader_free(c);
+	unlink(p);
+}
+
 /* Many addresses with the same name: its strings are not repeated. */
 static void test_strings(struct tap *t)
 {
@@ -392,8 +479,8 @@ static const uint8_t golden[] = {
 	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
 	4, 3, 2, 1,					/* byte order mark */
 	24, 0, 0, 0,					/* length of this header */
-	1, 0, 4, 0,					/* version 1.4 */
-	0xe5, 0x21, 0x34, 0xfa,				/* checksum of the 20 bytes before */
+	1, 0, 5, 0,					/* version 1.5 */
+	0x92, 0xb9, 0x96, 0xe9,				/* checksum of the 20 bytes before */
 
 	'S', 'b', 'l', 'k',				/* sync */
 	2, 0, 0, 0,					/* type: options; flags */
@@ -540,6 +627,7 @@ int main(void)
 	test_sticky(&t);
 	test_bad_records(&t);
 	test_split(&t);
+	test_waits(&t);
 	test_strings(&t);
 	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
