@@ -212,7 +212,9 @@ static void *run_parent(void *unused)
 			if (write(fds[1], "x", 1) != 1)
 				abort();
 		}
-		sleep_wait();
+		/* not before its parent waits for it */
+		for (int i = 0; i < PAUSES; i++)
+			sleep_wait();
 		_exit(0);
 	}
 	for (int i = 0; i < PAUSES; i++)
