@@ -47,6 +47,7 @@ const volatile bool switch_has_state; /* sched_switch has ARG_STATE: since Linux
 const volatile __u32 state_mask;
 const volatile __u64 min_ns;
 const volatile __u64 max_ns = ~0ULL;
+const volatile __u64 trigger_ns = ~0ULL; /* --trigger */
 const volatile bool single_waits; /* --events */
 const volatile bool sample_stacks; /* --sample-stacks, --overhead */
 const volatile bool measure; /* --overhead */
@@ -54,6 +55,7 @@ const volatile __u32 waker_steps; /* --wakers: whose waker is recorded too, and 
 __u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
 __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted = 0; /* elements ever added to the aggregation maps */
+__u64 triggered = 0; /* by this wait: the thread in the upper half, microseconds in the lower */
 __u32 stack_every = 0; /* of waits at one place, the stacks of one in so many are taken; user space sets it */
 /* With --wakers user space sets this before the recording begins: where interrupts enter the kernel. */
 struct {
@@ -228,6 +230,8 @@ __noinline int account(__u64 start, __u64 now, __u64 runnable)
 		c->max_ns += delta;
 		return 0;
 	}
+	if (delta >= trigger_ns && !triggered)
+		triggered = (__u64)key->tid << 32 | (delta / 1000 < ~0U ? delta / 1000 : ~0U);
 	/* counted by another clock; of a wait that began before the recording, since before */
 	if (runnable != OFFCPU_UNKNOWN_NS && (runnable > delta || key->flags & OFFCPU_F_PREEMPTED))
 		runnable = delta;

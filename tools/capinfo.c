@@ -287,6 +287,10 @@ static void show_totals(struct out *o, const struct cap_reader *c, const struct 
 {
 	put_label(o, "duration");
 	put_seconds(o, st->end_ns - c->host.start_mono_ns);
+	if (cap_reader_kept_ns(c)) {
+		out_str(o, ", of which are kept ");
+		put_seconds(o, cap_reader_kept_ns(c));
+	}
 	if (c->complete) {
 		out_str(o, ", stopped by: ");
 		put_word(o, c->trailer.why);

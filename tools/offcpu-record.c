@@ -96,6 +96,10 @@ static const struct cli_option options[] = {
 	{ 'd', "duration", "TIME",
 		"stop after 5, 1.5s, 500ms, 90m, 1h (default: until Ctrl-C or the end of what is recorded)",
 		CLI_DURATION(struct recargs, duration_ns, 1000000000) },
+	{ 0, "keep", "TIME", "keep only the last TIME (10m), in a ring; SIGUSR2 writes it to FILE at once",
+		CLI_DURATION(struct recargs, rec.keep_ns, 1000000000), .min = 1 },
+	{ 0, "trigger", "TIME", "stop a second after a wait of at least TIME (500ms) has ended",
+		CLI_DURATION(struct recargs, rec.bpf.trigger_ns, 1000000000), .min = 1 },
 	{ 0, "follow", NULL, "children too, those that run already included (default with a command)",
 		CLI_VALUE(struct recargs, follow, 1) },
 	{ 0, "no-follow", NULL, "no children", CLI_VALUE(struct recargs, follow, 0) },
@@ -183,6 +187,9 @@ static const char *misfit(const struct recargs *o, enum record_mode mode, size_t
 		{ r->bpf.cpu_hz && !o->oncpu, IN(BTF), "--on-cpu",
 			"goes with mode btf: --mode btf, or auto" },
 		{ r->bpf.wakers, IN(BTF), "--wakers", "goes with mode btf: --mode btf, or auto" },
+		{ r->keep_ns, IN(BTF) | IN(RAW), "--keep", "takes BPF: mode procfs keeps everything" },
+		{ r->bpf.trigger_ns, IN(BTF) | IN(RAW), "--trigger",
+			"takes BPF: --mode procfs samples waits" },
 		{ r->bpf.events, IN(BTF) | IN(RAW), "--events", "takes BPF: --mode procfs samples waits" },
 		{ r->bpf.sample_stacks, IN(BTF) | IN(RAW), "--sample-stacks",
 			"takes BPF: --mode procfs samples anyway" },
@@ -251,6 +258,7 @@ static int check_oncpu(const struct cli *c, const struct recargs *o)
 			       : b->state_mask    ? "--state"
 			       : b->min_ns        ? "--min"
 			       : b->max_ns        ? "--max"
+			       : b->trigger_ns    ? "--trigger"
 			       : b->wakers        ? "--wakers"
 			       : b->sample_stacks ? "--sample-stacks"
 			       : b->overhead      ? "--overhead"
@@ -514,6 +522,17 @@ static void recording_state(struct recording *r, struct recording_state *ret)
 	}
 }
 
+static void recording_release(struct recording *r)
+{
+	if (r->rec)
+		recorder_release(r->rec);
+}
+
+static uint64_t recording_triggered(const struct recording *r, uint32_t *tid)
+{
+	return r->rec ? recorder_triggered(r->rec, tid) : 0;
+}
+
 static bool recording_comm_seen(const struct recording *r, const char *comm)
 {
 	return r->proc ? procfs_session_comm_seen(r->proc, comm) : recorder_comm_seen(r->rec, comm);
@@ -554,6 +573,8 @@ struct run {
 	int signal_fd;
 	bool tty, line_shown;
 	uint64_t shown_ns;
+	uint64_t triggered_ns; /* when the end of a wait of --trigger was seen; 0 = not yet */
+	char trigger[64];
 };
 
 static void clear_line(struct run *r)
@@ -578,16 +599,39 @@ static void show_progress(struct run *r)
 	buf_free(&b);
 }
 
+#define AFTER_TRIGGER_NS UINT64_C(1000000000)
+
+/* A wait of --trigger has ended, and the recording has gone on for a while. */
+static bool is_triggered(struct run *r, uint64_t now)
+{
+	uint64_t ns;
+	uint32_t tid;
+
+	if (r->triggered_ns)
+		return now - r->triggered_ns >= AFTER_TRIGGER_NS;
+	ns = recording_triggered(r->rec, &tid);
+	if (ns) {
+		r->triggered_ns = now;
+		snprintf(r->trigger, sizeof(r->trigger), "a wait of %.3f s of thread %" PRIu32,
+			(double)ns / 1e9, tid);
+	}
+	return false;
+}
+
 /* Why the recording should end now, or NULL. */
 static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 {
 	struct signalfd_siginfo si;
 
 	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si))
-		if (si.ssi_signo != SIGCHLD)
+		if (si.ssi_signo == SIGUSR2)
+			recording_release(r->rec);
+		else if (si.ssi_signo != SIGCHLD)
 			return si.ssi_signo == SIGINT    ? "SIGINT"
 			       : si.ssi_signo == SIGTERM ? "SIGTERM"
 							 : "SIGHUP";
+	if (is_triggered(r, now))
+		return r->trigger;
 	if (now - start_ns >= r->o->duration_ns)
 		return "duration";
 	if (r->o->command && command_ended(&r->command))
@@ -694,6 +738,7 @@ static int catch_signals(struct run *r, sigset_t *old, struct err *e)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR2);
 	/* under nohup(1) SIGHUP is ignored: keep it so */
 	if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);

@@ -68,14 +68,14 @@ void cli_warn(const struct cli *c, const char *fmt, ...)
 	write_stderr(line, put_line(line, sizeof(line), c->name, "", msg));
 }
 
-int cli_finish(const struct cli *c, int status)
+/* CODE: what an earlier write failed with, 0 = not known. */
+static int finish(const struct cli *c, int status, int code)
 {
 	bool failed = ferror(stdout) != 0;
-	int code = 0;
 
 	errno = 0;
 	if (fflush(stdout) != 0)
-		failed = true, code = errno;
+		failed = true, code = code ? code : errno;
 	/*
 	 * EBADF is a failure even if nothing was written: the user closed
 	 * stdout and would take silence for an empty result.
@@ -86,6 +86,11 @@ int cli_finish(const struct cli *c, int status)
 		return status;
 	cli_warn(c, "cannot write the result to standard output: %s", strerror(code ? code : EIO));
 	return CLI_FAILED;
+}
+
+int cli_finish(const struct cli *c, int status)
+{
+	return finish(c, status, 0);
 }
 
 int cli_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e)
@@ -457,14 +462,16 @@ static void make_tables(const struct cli *c, char *shorts, struct option *longs)
 
 static int print_stdout(const struct cli *c, struct buf *b)
 {
+	int code;
+
 	if (b->failed) {
 		cli_warn(c, "out of memory");
 		buf_free(b);
 		return CLI_FAILED;
 	}
-	fwrite(b->p, 1, b->len, stdout);
+	code = fwrite(b->p, 1, b->len, stdout) == b->len ? 0 : errno;
 	buf_free(b);
-	return cli_finish(c, CLI_OK);
+	return finish(c, CLI_OK, code);
 }
 
 /*

@@ -189,3 +189,43 @@ void result_file_close(struct result_file *f)
 	free(f->temp);
 	*f = (struct result_file){ .fd = -1 };
 }
+
+static int open_scratch(const char *dir)
+{
+	_cleanup_free_ char *path = NULL;
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+
+	/* a file system without such files */
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd < 0 ? -errno : fd;
+	if (asprintf(&path, "%s/.scratch.XXXXXX", dir) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	return fd;
+}
+
+int result_file_scratch(const char *path, struct err *e)
+{
+	const char *slash = strrchr(path, '/'), *tmp = getenv("TMPDIR");
+	_cleanup_free_ char *dir = strcmp(path, "-") == 0 ? strdup(tmp && *tmp ? tmp : "/tmp")
+				   : !slash               ? strdup(".")
+							  : strndup(path, MAX((size_t)(slash - path), 1));
+	_cleanup_close_ int fd = -1;
+
+	if (!dir)
+		return err_nomem(e, "a file name");
+	fd = open_scratch(dir);
+	if (fd < 0)
+		return err_sys(e, fd, "cannot create a file in '%s'", dir);
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0) {
+		err_sys(e, -errno, "the file system of '%s' cannot release parts of a file", dir);
+		err_hint(e, "ext4, XFS, Btrfs and tmpfs can");
+		return e ? e->code : -EOPNOTSUPP;
+	}
+	return TAKE_FD(fd);
+}

@@ -50,6 +50,12 @@ int result_file_begin(
 int result_file_commit(struct result_file *f, const char *path, struct err *e);
 void result_file_close(struct result_file *f);
 
+/*
+ * A file without a name on the file system of PATH, whose parts can be released (FALLOC_FL_PUNCH_HOLE); for
+ * "-" on that of TMPDIR or /tmp. Returns the descriptor, or -errno with the message.
+ */
+int result_file_scratch(const char *path, struct err *e);
+
 /* A duplicate of standard output, or -errno: -EINVAL for a terminal, which TYPE is not for. */
 int result_file_stdout(const struct result_type *type, struct err *e);
 

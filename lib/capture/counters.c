@@ -15,6 +15,8 @@ static const struct counter counters[] = {
 		"the kernel did not report the end, which is computed" },
 	{ "waits.summed", COUNTER_NOTE, "wait or sample", "waits and samples",
 		"kept as a part of sums alone: the ring buffer was nearly full" },
+	{ "waits.overwritten", COUNTER_NOTE, "wait", "waits", "older than what --keep keeps" },
+	{ "waits.overwritten_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "clock.back", COUNTER_PLAIN, "wait", "waits", "ended before it began, counted as 0 ns" },
 
 	{ "cpu.samples", COUNTER_NOTE, "sample", "samples", "of what threads executed" },

@@ -1131,6 +1131,17 @@ const struct cap_thread *cap_reader_thread(const struct cap_reader *c, uint32_t 
 	return lo < c->n_threads && thread_key_cmp(&c->threads[lo], proc, tid) == 0 ? &c->threads[lo] : NULL;
 }
 
+uint64_t cap_reader_kept_ns(const struct cap_reader *c)
+{
+	uint64_t sum = 0, from, to;
+
+	for (size_t i = 0; i < c->n_options; i++)
+		if (strcmp(c->options[i].name, CAPTURE_OPTION_KEPT) == 0 &&
+			sscanf(c->options[i].value, "%" SCNu64 "-%" SCNu64, &from, &to) == 2 && from < to)
+			sum = add_saturating(sum, to - from);
+	return sum;
+}
+
 uint64_t cap_reader_counter(const struct cap_reader *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_counters; i++)

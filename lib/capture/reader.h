@@ -89,6 +89,9 @@ const struct cap_name *cap_reader_name(const struct cap_reader *c, uint32_t file
 /* The name of a thread, or NULL. */
 const struct cap_thread *cap_reader_thread(const struct cap_reader *c, uint32_t proc, uint32_t tid);
 
+/* How long the times that a recorder with --keep kept are in all; 0 = all of the recording was kept. */
+uint64_t cap_reader_kept_ns(const struct cap_reader *c);
+
 /* The counter's value, 0 if it is missing. */
 uint64_t cap_reader_counter(const struct cap_reader *c, const char *name);
 

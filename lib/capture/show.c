@@ -238,6 +238,8 @@ void cap_json_put(struct out *o, const struct cap_reader *c, const struct cap_st
 	json_u64(&j, "stop_ns", c->trailer.stop_ns);
 	json_str(&j, "stopped_by", c->trailer.why);
 	json_u64(&j, "duration_ns", s->end_ns - c->host.start_mono_ns);
+	if (cap_reader_kept_ns(c))
+		json_u64(&j, "kept_ns", cap_reader_kept_ns(c));
 	put_host(&j, &c->host);
 	put_mode(&j, c);
 	put_options(&j, c);

@@ -45,6 +45,9 @@ struct cap_host {
 
 #define CAPTURE_OPTION_SCHEDULER "scheduler-text" /* "START-END" in hexadecimal, END exclusive */
 
+#define CAPTURE_OPTION_KEPT                                                                                  \
+	"kept" /* "FROM-TO", times: only what ended between them is there; may be repeated */
+
 /* A setting of the recorder, or something it found: "pid"="4242", "unwind"="fp". */
 struct cap_option {
 	const char *name, *value;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
@@ -30,6 +31,24 @@ struct ids {
 	uint64_t have, need;
 };
 
+/* What a flush has put into the ring: whole blocks, whose sequence numbers do not count. */
+struct ring_part {
+	uint64_t at, len; /* bytes */
+	uint64_t time_ns; /* of the flush */
+	uint64_t waits, waits_ns;
+};
+
+struct ring {
+	int fd; /* 0 = there is none */
+	uint64_t keep_ns;
+	struct ring_part *parts; /* from `first` on, in order of time */
+	size_t first, n, max;
+	uint64_t end, released; /* where the next part goes; everything before is no longer on the disk */
+	uint64_t since_ns; /* it has everything since then */
+	uint64_t waits, waits_ns; /* that were queued for the next part */
+	uint64_t lost, lost_ns; /* dropped */
+};
+
 struct cap_writer {
 	int fd;
 	bool regular; /* it can be truncated */
@@ -45,6 +64,7 @@ struct cap_writer {
 	struct intern strings; /* those that were written; the id is that of the record */
 	struct cap_record_state samples, waits; /* of the blocks being filled */
 	struct buf scratch; /* one record, until its length is known */
+	struct ring ring;
 	struct buf string; /* likewise, while another record is encoded */
 	struct queue queues[CAPTURE_RECORD_TYPES];
 };
@@ -53,9 +73,11 @@ struct cap_writer {
 static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE,
 	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
 	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK, CAPTURE_RECORD_WAKER,
-	CAPTURE_RECORD_KEY, CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_WAIT, CAPTURE_RECORD_STRING,
-	CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH,
+	CAPTURE_RECORD_KEY, CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME,
+	CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_WAIT, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH,
 	CAPTURE_RECORD_TRAILER };
+#define TABLES (ARRAY_LEN(order) - 5) /* what others refer to */
+#define TIMED (ARRAY_LEN(order) - 3) /* and what a ring keeps */
 
 /* --- records into queues --- */
 
@@ -123,6 +145,7 @@ static void end_record(struct cap_writer *w, enum cap_record_type type)
 
 void cap_writer_host(struct cap_writer *w, const struct cap_host *h)
 {
+	w->ring.since_ns = h->start_mono_ns;
 	cap_record_put_host(begin_record(w), h);
 	end_record(w, CAPTURE_RECORD_HOST);
 }
@@ -239,9 +262,18 @@ static void refer_key(struct cap_writer *w, const struct cap_sample *s)
 		refer(&w->wakers, s->waker - 1);
 }
 
+static void count_queued(struct cap_writer *w, const struct cap_sample *s)
+{
+	if (s->flags & CAPTURE_SAMPLE_ON_CPU)
+		return;
+	w->ring.waits += s->count;
+	w->ring.waits_ns += s->total_ns;
+}
+
 void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s)
 {
 	refer_key(w, s);
+	count_queued(w, s);
 	cap_record_put_sample(begin_record(w), s, &w->samples);
 	end_record(w, CAPTURE_RECORD_SAMPLE);
 }
@@ -278,6 +310,7 @@ void cap_writer_wait(struct cap_writer *w, const struct cap_sample *s)
 
 	if (s->count != 1)
 		refuse(w, "a record of one wait is of several");
+	count_queued(w, s);
 	cap_record_put_wait(begin_record(w), &wait, &w->waits);
 	end_record(w, CAPTURE_RECORD_WAIT);
 }
@@ -430,15 +463,26 @@ static int write_batch(struct cap_writer *w, struct batch *b)
 	return code;
 }
 
-/* Write every queue as blocks, in order, with one system call if the kernel takes them all. */
-static int write_queues(struct cap_writer *w)
+static bool batch_new(struct batch *b, size_t blocks)
 {
-	struct batch b = { 0 };
-	size_t blocks = 0;
-	int code = -ENOMEM;
+	*b = (struct batch){ .v = calloc(blocks * 2 + 1, sizeof(*b->v)),
+		.headers = calloc(blocks + 1, sizeof(*b->headers)) };
+	return b->v && b->headers;
+}
 
-	for (size_t i = 0; i < CAPTURE_RECORD_TYPES; i++) {
-		struct queue *q = &w->queues[i];
+static void batch_free(struct batch *b)
+{
+	free(b->v);
+	free(b->headers);
+}
+
+/* End the blocks being filled, and make of all those of order[FROM] up to order[TO], exclusive, a batch. */
+static int gather(struct cap_writer *w, size_t from, size_t to, struct batch *b)
+{
+	size_t blocks = 0;
+
+	for (size_t i = from; i < to; i++) {
+		struct queue *q = &w->queues[order[i]];
 
 		if (q->records.len > q->open_from)
 			cut(q);
@@ -446,21 +490,201 @@ static int write_queues(struct cap_writer *w)
 			return -ENOMEM;
 		blocks += q->n_cuts;
 	}
-	b.v = calloc(blocks * 2 + 1, sizeof(*b.v));
-	b.headers = calloc(blocks + 1, sizeof(*b.headers));
-	if (b.v && b.headers) {
-		for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-			struct queue *q = &w->queues[order[i]];
+	if (!batch_new(b, blocks))
+		return -ENOMEM;
+	for (size_t i = from; i < to; i++) {
+		struct queue *q = &w->queues[order[i]];
 
-			for (size_t k = 0; k < q->n_cuts; k++)
-				add_block(w, &b, order[i], q->records.p + q->cuts[k].from,
-					q->cuts[k].to - q->cuts[k].from);
-		}
-		code = write_batch(w, &b);
+		for (size_t k = 0; k < q->n_cuts; k++)
+			add_block(w, b, order[i], q->records.p + q->cuts[k].from,
+				q->cuts[k].to - q->cuts[k].from);
 	}
-	free(b.v);
-	free(b.headers);
+	return 0;
+}
+
+/* Write these queues as blocks, in order, with one system call if the kernel takes them all. */
+static int write_queues(struct cap_writer *w, size_t from, size_t to)
+{
+	struct batch b = { 0 };
+	int code = gather(w, from, to, &b);
+
+	code = code ? code : write_batch(w, &b);
+	batch_free(&b);
 	return code;
+}
+
+/* --- the ring --- */
+
+void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns)
+{
+	w->ring = (struct ring){ .fd = fd, .keep_ns = keep_ns };
+}
+
+void cap_writer_overwritten(const struct cap_writer *w, uint64_t *count, uint64_t *ns)
+{
+	*count = w->ring.lost;
+	*ns = w->ring.lost_ns;
+}
+
+/* Give the disk back what lies before AT. A failure costs only space. */
+static void release_before(struct ring *r, uint64_t at)
+{
+	at &= ~UINT64_C(4095);
+	if (at > r->released && fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					(off_t)r->released, (off_t)(at - r->released)) == 0)
+		r->released = at;
+}
+
+static void drop_first(struct ring *r, size_t n)
+{
+	for (; n; n--, r->n--) {
+		const struct ring_part *p = &r->parts[r->first++];
+
+		r->lost += p->waits;
+		r->lost_ns += p->waits_ns;
+		r->since_ns = p->time_ns;
+	}
+	if (!r->n)
+		r->first = 0;
+	release_before(r, r->n ? r->parts[r->first].at : r->end);
+}
+
+/* How many parts are older than the ring keeps. */
+static size_t n_old(const struct ring *r, uint64_t now_ns)
+{
+	size_t n = 0;
+
+	while (n < r->n && r->parts[r->first + n].time_ns + r->keep_ns < now_ns)
+		n++;
+	return n;
+}
+
+/* Write B behind the others. If the disk is full, drop the older half of them, and so on. */
+static int write_to_ring(struct ring *r, const struct batch *b, uint64_t *len)
+{
+	_cleanup_free_ struct iovec *v = calloc(2 * b->n + 1, sizeof(*v));
+	int code;
+
+	for (;;) {
+		if (!v)
+			return -ENOMEM;
+		memcpy(v, b->v, 2 * b->n * sizeof(*v));
+		*len = 0;
+		code = lseek(r->fd, (off_t)r->end, SEEK_SET) < 0 ? -errno
+								 : write_all(r->fd, v, 2 * b->n, len);
+		if (code != -ENOSPC || !r->n)
+			return code;
+		drop_first(r, (r->n + 1) / 2);
+	}
+}
+
+/* Move the queues of samples and waits into the ring. */
+static int fill_ring(struct cap_writer *w, uint64_t time_ns)
+{
+	struct ring *r = &w->ring;
+	struct ring_part part = { r->end, 0, time_ns, r->waits, r->waits_ns };
+	struct batch b = { 0 };
+	int code = gather(w, TABLES, TIMED, &b);
+
+	if (!code && r->first && r->first + r->n == r->max) {
+		memmove(r->parts, r->parts + r->first, r->n * sizeof(*r->parts));
+		r->first = 0;
+	}
+	if (!code && base_grow(&r->parts, &r->max, r->first + r->n + 1, sizeof(*r->parts)) != 0)
+		code = -ENOMEM;
+	if (!code && b.n)
+		code = write_to_ring(r, &b, &part.len);
+	if (!code) {
+		r->end += part.len;
+		r->parts[r->first + r->n++] = part;
+	}
+	r->waits = r->waits_ns = 0;
+	batch_free(&b);
+	return code;
+}
+
+/* How many blocks the LEN bytes of a part are, which this process wrote; 0 = someone else did. */
+static size_t count_blocks(const uint8_t *p, uint64_t len)
+{
+	struct cap_block b;
+	size_t n = 0;
+
+	for (uint64_t at = 0; at < len; at += CAPTURE_BLOCK_HEAD_LEN + b.len, n++)
+		if (len - at < CAPTURE_BLOCK_HEAD_LEN || !cap_block_get(p + at, &b) ||
+			len - at - CAPTURE_BLOCK_HEAD_LEN < b.len)
+			return 0;
+	return n;
+}
+
+/* Copy PART into the capture. */
+static int write_part(struct cap_writer *w, const struct ring_part *part)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(part->len);
+	struct batch b = { 0 };
+	struct cap_block block;
+	uint64_t have = 0;
+	int code = 0;
+
+	while (bytes && have < part->len) {
+		ssize_t n = pread(w->ring.fd, bytes + have, part->len - have, (off_t)(part->at + have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		have += (uint64_t)n;
+	}
+	if (!bytes || !batch_new(&b, count_blocks(bytes, part->len)))
+		code = -ENOMEM;
+	for (uint64_t at = 0; !code && at < part->len; at += CAPTURE_BLOCK_HEAD_LEN + block.len) {
+		if (!cap_block_get(bytes + at, &block))
+			break;
+		add_block(w, &b, block.type, bytes + at + CAPTURE_BLOCK_HEAD_LEN, block.len);
+	}
+	code = code ? code : write_batch(w, &b);
+	batch_free(&b);
+	return code;
+}
+
+/*
+ * Each part is copied before its place is released, so the disk must have room for the largest, and for what
+ * else is to be written. If it has not, drop the oldest parts.
+ */
+static void make_room(struct cap_writer *w)
+{
+	const off_t end = lseek(w->fd, 0, SEEK_CUR);
+	struct ring *r = &w->ring;
+	uint64_t need = 1 << 16, largest = 0;
+
+	for (size_t i = 0; i < CAPTURE_RECORD_TYPES; i++)
+		need += w->queues[i].records.len;
+	for (size_t i = 0; i < r->n; i++)
+		largest = MAX(largest, r->parts[r->first + i].len);
+	need += largest;
+	while (w->regular && r->n && fallocate(w->fd, FALLOC_FL_KEEP_SIZE, end, (off_t)need) != 0 &&
+		errno == ENOSPC)
+		drop_first(r, 1);
+}
+
+/* Copy the whole ring into the capture, and empty it. */
+static int write_ring(struct cap_writer *w)
+{
+	struct ring *r = &w->ring;
+	int code = 0;
+
+	for (size_t i = 0; i < r->n && !code; i++) {
+		const struct ring_part *p = &r->parts[r->first + i];
+
+		code = p->len ? write_part(w, p) : 0;
+		if (!code)
+			release_before(r, p->at + p->len);
+	}
+	if (code)
+		return code;
+	r->since_ns = r->n ? r->parts[r->first + r->n - 1].time_ns : r->since_ns;
+	r->first = r->n = 0;
+	release_before(r, r->end);
+	return 0;
 }
 
 static void empty_queues(struct cap_writer *w)
@@ -469,10 +693,47 @@ static void empty_queues(struct cap_writer *w)
 		buf_reset(&w->queues[i].records);
 		w->queues[i].n_cuts = w->queues[i].open_from = 0;
 	}
+	w->ring.waits = w->ring.waits_ns = 0;
 	w->samples = w->waits = (struct cap_record_state){ 0 };
 }
 
-static int flush(struct cap_writer *w)
+/* Since when the ring has everything, and how much it has dropped, which may have changed since the recorder
+ * asked. */
+static void put_kept(struct cap_writer *w, uint64_t time_ns)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu64, w->ring.since_ns, time_ns);
+	cap_writer_option(w, &(struct cap_option){ CAPTURE_OPTION_KEPT, text });
+	cap_writer_counter(w, &(struct cap_counter){ "waits.overwritten", w->ring.lost });
+	cap_writer_counter(w, &(struct cap_counter){ "waits.overwritten_ns", w->ring.lost_ns });
+}
+
+/* With a ring, WHOLE: write what it has, too; else nothing but tables. */
+static int write_all_queues(struct cap_writer *w, uint64_t time_ns, bool whole)
+{
+	int code;
+
+	if (!w->ring.fd)
+		return write_queues(w, 0, ARRAY_LEN(order));
+	code = fill_ring(w, time_ns);
+	drop_first(&w->ring, n_old(&w->ring, time_ns));
+	if (whole) {
+		make_room(w);
+		put_kept(w, time_ns);
+	}
+	code = code ? code : write_queues(w, 0, TABLES);
+	if (code || !whole)
+		return code;
+	code = write_ring(w);
+	code = code ? code : write_queues(w, TIMED, ARRAY_LEN(order));
+	/* release what make_room() has reserved and nothing needed */
+	if (w->regular && !code && ftruncate(w->fd, lseek(w->fd, 0, SEEK_CUR)) != 0)
+		code = -errno;
+	return code;
+}
+
+static int flush(struct cap_writer *w, uint64_t time_ns, bool whole)
 {
 	int code;
 
@@ -486,7 +747,7 @@ static int flush(struct cap_writer *w)
 		refuse(w, "a sample refers to a waker that was not written");
 	if (w->code)
 		return w->code;
-	code = write_queues(w);
+	code = write_all_queues(w, time_ns, whole);
 	empty_queues(w);
 	return code ? fail(w, code) : 0;
 }
@@ -495,7 +756,14 @@ int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e)
 {
 	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
 	end_record(w, CAPTURE_RECORD_FLUSH);
-	return flush(w) ? put_error(w, e) : 0;
+	return flush(w, time_ns, false) ? put_error(w, e) : 0;
+}
+
+int cap_writer_release(struct cap_writer *w, uint64_t time_ns, struct err *e)
+{
+	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
+	end_record(w, CAPTURE_RECORD_FLUSH);
+	return flush(w, time_ns, true) ? put_error(w, e) : 0;
 }
 
 int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct err *e)
@@ -504,7 +772,7 @@ int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct 
 	end_record(w, CAPTURE_RECORD_FLUSH);
 	cap_record_put_trailer(begin_record(w), t);
 	end_record(w, CAPTURE_RECORD_TRAILER);
-	if (flush(w))
+	if (flush(w, t->stop_ns, true))
 		return put_error(w, e);
 	if (w->regular && fsync(w->fd) != 0)
 		return fail(w, -errno), put_error(w, e);
@@ -578,6 +846,9 @@ void cap_writer_close(struct cap_writer *w)
 		buf_free(&w->queues[i].records);
 		free(w->queues[i].cuts);
 	}
+	if (w->ring.fd)
+		close(w->ring.fd);
+	free(w->ring.parts);
 	free(w->keys);
 	hashtable_free(&w->by_key);
 	buf_free(&w->scratch);

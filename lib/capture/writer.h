@@ -64,6 +64,18 @@ void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c);
 void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j);
 void cap_writer_name(struct cap_writer *w, const struct cap_name *n);
 
+/*
+ * From now on keep samples and waits only of the last KEEP_NS, in the file FD of result_file_scratch(), which
+ * is ours then: cap_writer_flush() drops older ones and writes neither them nor counters to the capture.
+ */
+void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns);
+
+/* As cap_writer_flush(), with what the ring has, which is then empty, and an option that says since when. */
+int cap_writer_release(struct cap_writer *w, uint64_t time_ns, struct err *e);
+
+/* How many waits the ring has dropped, and their time. */
+void cap_writer_overwritten(const struct cap_writer *w, uint64_t *count, uint64_t *ns);
+
 /* Write everything so far and a flush record. 0, or -ENOSPC and the like, with the message. */
 int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e);
 

@@ -396,6 +396,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->report_forks = opts->no_events;
 	ro->waker_steps = opts->wakers;
 	ro->single_waits = opts->events;
+	ro->trigger_ns = opts->trigger_ns ? opts->trigger_ns : UINT64_MAX;
 	ro->sample_stacks = opts->sample_stacks || opts->overhead;
 	ro->measure = opts->overhead;
 	skel->bss->stack_every = opts->sample_stacks;
@@ -1253,6 +1254,14 @@ void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end)
 {
 	o->progs.base->bss->interrupts.start = start;
 	o->progs.base->bss->interrupts.end = end;
+}
+
+uint64_t offcpu_triggered(const struct offcpu *o, uint32_t *tid)
+{
+	const uint64_t value = __atomic_load_n(&o->progs.base->bss->triggered, __ATOMIC_RELAXED);
+
+	*tid = (uint32_t)(value >> 32);
+	return (value & UINT32_MAX) * 1000;
 }
 
 void offcpu_sample_stacks(struct offcpu *o, uint32_t every)

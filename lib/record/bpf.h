@@ -179,6 +179,9 @@ bool offcpu_needs_caps(struct offcpu *o);
 /* With opts.wakers, before offcpu_start(): the kernel's code that interrupts enter by is [START, END). */
 void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end);
 
+/* With opts.trigger_ns: how long a wait was that reached it, and of which thread; 0 = there was none. */
+uint64_t offcpu_triggered(const struct offcpu *o, uint32_t *tid);
+
 /* With opts.sample_stacks or opts.overhead: from now on, one wait in EVERY. */
 void offcpu_sample_stacks(struct offcpu *o, uint32_t every);
 

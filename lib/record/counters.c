@@ -41,6 +41,8 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "stacks.sampled", st->bpf.stacks_taken },
 		{ "stacks.kept", st->bpf.stacks_kept },
 		{ "waits.summed", st->bpf.ring_wait },
+		{ "waits.overwritten", st->overwritten },
+		{ "waits.overwritten_ns", st->overwritten_ns },
 		{ "stacks.kernel_failed", st->bpf.kernel_failed },
 		{ "stacks.user_failed", st->bpf.user_failed },
 		{ "stacks.resent", st->bpf.ring_full },

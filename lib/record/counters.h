@@ -21,6 +21,7 @@
 struct recorder_stats {
 	uint64_t start_ns, now_ns;
 	uint64_t bytes; /* written to the capture */
+	uint64_t overwritten, overwritten_ns; /* waits that the ring has dropped */
 	uint64_t rows_lost; /* waits for which the recorder had no memory */
 	struct offcpu_counters bpf;
 	struct process_table_stats procs;

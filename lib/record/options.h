@@ -57,6 +57,7 @@ struct offcpu_opts {
 			    not recorded. Only in mode btf */
 	uint32_t depth; /* frames at most, up to OFFCPU_DEPTH_MAX; 0 = 127 */
 	uint32_t state_mask; /* record only these prev_state bits; 0 = any */
+	uint64_t trigger_ns; /* report the end of a wait that was as long; 0 = do not */
 	uint64_t min_ns, max_ns; /* record only waits in [min, max]; max 0 = no bound */
 	bool raw; /* mode raw: without the kernel's own BTF, tp_btf and iterators */
 	const char *btf_file; /* file with the kernel's BTF; NULL = from the kernel itself, or with raw by
@@ -101,6 +102,7 @@ struct recorder_opts {
 				recorded */
 	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
 	bool mask_kernel; /* the user may not know kernel addresses: owner.h, record/stacks.h */
+	uint64_t keep_ns; /* keep only what ended this long ago or later; 0 = keep all */
 	const char *path; /* of the capture; "-" = stdout */
 	bool force;
 	bool no_symbols; /* store no names of user frames */

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/output.h"
+#include "base/result.h"
 #include "capture/writer.h"
 
 #include <errno.h>
 
-/* A worker_fn: the request is empty; the reply is a struct err, for its hint, and the descriptor. */
+/* A worker_fn: a request of one byte is for the ring; the reply is a struct err, for its hint, and the
+ * descriptor. */
 static int make(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
 {
 	const struct output *o = ctx;
 
-	(void)request, (void)len, (void)fds;
-	a->fd = cap_writer_create(o->path, o->force, &a->err);
+	(void)request, (void)fds;
+	a->fd = len ? result_file_scratch(o->path, &a->err) : cap_writer_create(o->path, o->force, &a->err);
 	a->bytes = &a->err;
 	a->len = sizeof(a->err);
 	return 0;
@@ -18,7 +20,9 @@ static int make(void *ctx, const void *request, size_t len, int *fds, struct wor
 
 static int run(void *arg, int sock)
 {
-	worker_serve(sock, NULL, 0, make, arg);
+	char request;
+
+	worker_serve(sock, &request, sizeof(request), make, arg);
 	return 0;
 }
 
@@ -28,24 +32,29 @@ void output_start(struct output *o, const char *path, bool force)
 		.who = "the process that makes the output", .keep_stdio = true, .run = run, .arg = o
 	};
 
-	*o = (struct output){ .path = path, .force = force, .fd = -1 };
+	*o = (struct output){ .path = path, .force = force, .fd = -1, .ring = -1 };
 	worker_start(&opts, &o->worker, NULL);
 }
 
-int output_early(struct output *o, struct err *e)
+int output_early(struct output *o, bool ring, struct err *e)
 {
 	if (o->worker)
 		return 0;
+	if (ring) {
+		o->ring = result_file_scratch(o->path, e);
+		if (o->ring < 0)
+			return o->ring;
+	}
 	o->fd = cap_writer_create(o->path, o->force, e);
 	return o->fd < 0 ? o->fd : 0;
 }
 
 /* Waits without a time limit: a FIFO waits for its reader. */
-static int ask(struct output *o, struct err *e)
+static int ask(struct output *o, bool ring, struct err *e)
 {
 	struct worker_reply r = { .fd = -1 };
 	struct err why = { 0 };
-	int rc = worker_send(o->worker, NULL, 0, NULL, 0);
+	int rc = worker_send(o->worker, "", ring, NULL, 0);
 
 	rc = rc ? rc : worker_receive(o->worker, -1, &why, sizeof(why), true, &r);
 	if (rc != 1)
@@ -60,15 +69,19 @@ static int ask(struct output *o, struct err *e)
 	return why.code;
 }
 
-int output_take(struct output *o, struct err *e)
+int output_take(struct output *o, int *ring, struct err *e)
 {
-	int fd = o->fd;
+	int fd;
 
-	o->fd = -1;
-	if (!o->worker)
-		return fd;
-	fd = ask(o, e);
+	if (ring) {
+		*ring = o->worker ? ask(o, true, e) : TAKE_FD(o->ring);
+		if (*ring < 0)
+			return *ring;
+	}
+	fd = o->worker ? ask(o, false, e) : TAKE_FD(o->fd);
 	output_close(o);
+	if (fd < 0 && ring)
+		close(*ring);
 	return fd;
 }
 
@@ -76,7 +89,9 @@ void output_close(struct output *o)
 {
 	if (o->fd >= 0)
 		close(o->fd);
-	o->fd = -1;
+	if (o->ring >= 0)
+		close(o->ring);
+	o->fd = o->ring = -1;
 	worker_free(o->worker);
 	o->worker = NULL;
 }

@@ -19,7 +19,7 @@ struct output {
 	struct worker *worker; /* NULL = none */
 	const char *path;
 	bool force;
-	int fd; /* without a process: the output, created early; -1 = not yet, or taken */
+	int fd, ring; /* without a process: the output and its ring, created early; -1 = not yet, or taken */
 };
 
 /*
@@ -30,12 +30,15 @@ void output_start(struct output *o, const char *path, bool force);
 
 /*
  * Call it while there still are privileges: without a process, create the
- * output now. If the recording then cannot begin, an empty file stays behind.
+ * output now, and with RING its ring. If the recording then cannot begin, an empty file stays behind.
  */
-int output_early(struct output *o, struct err *e);
+int output_early(struct output *o, bool ring, struct err *e);
 
-/* Create the output: a descriptor, the caller's, or -errno with the message. Ends the process. */
-int output_take(struct output *o, struct err *e);
+/*
+ * Create the output: a descriptor, the caller's, or -errno with the message; with RING (NULL: none), and
+ * before it, the file for cap_writer_ring(). Ends the process.
+ */
+int output_take(struct output *o, int *ring, struct err *e);
 
 /* Call it after output_start(). If the output was not taken, the process creates nothing. */
 void output_close(struct output *o);

@@ -580,7 +580,7 @@ static int use_privileges(
 		return rc;
 	find_family(p, o);
 	open_files(p);
-	rc = output_early(out, e);
+	rc = output_early(out, o->keep_ns, e);
 	return rc ? rc : drop(p, e);
 }
 
@@ -617,7 +617,7 @@ static int get_ready(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
 	/* not before: nothing drains the events while the programs are loaded */
-	int rc = p->events ? procevents_start(p->events, e) : 0, fd;
+	int rc = p->events ? procevents_start(p->events, e) : 0, fd, ring;
 
 	if (!rc && o->bpf.wakers)
 		rc = find_interrupts(p, e);
@@ -631,8 +631,13 @@ static int get_ready(
 		rc = watch(p, unwinder_fd(p->unwinder), e);
 	if (rc)
 		return rc;
-	fd = output_take(out, e);
-	return fd < 0 ? fd : cap_writer_begin(fd, o->path, &p->out, e);
+	fd = output_take(out, o->keep_ns ? &ring : NULL, e);
+	rc = fd < 0 ? fd : cap_writer_begin(fd, o->path, &p->out, e);
+	if (!rc && o->keep_ns)
+		cap_writer_ring(p->out, ring, o->keep_ns);
+	else if (fd >= 0 && o->keep_ns)
+		close(ring);
+	return rc;
 }
 
 /*
@@ -715,6 +720,7 @@ struct recorder {
 	uint64_t settled_ns; /* process events up to this time have been processed */
 	bool scanning; /* the scan of the processes from before the recording is not complete */
 	bool swapping; /* the aggregation map is being swapped: a flush is under way */
+	bool release; /* at the next flush, write what is kept into the capture */
 	bool rewalk; /* waits in progress lacked tables that are available now */
 	uint64_t rewalk_due_ns; /* no earlier than this */
 	uint64_t quiet_ns; /* when unwinder_quiet() was last called */
@@ -1226,7 +1232,21 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	process_table_flush(r->p.procs, now_ns(), r->p.out);
 	miss_broker(r);
 	write_counters(r);
-	return cap_writer_flush(r->p.out, now_ns(), e);
+	if (!r->release)
+		return cap_writer_flush(r->p.out, now_ns(), e);
+	r->release = false;
+	return cap_writer_release(r->p.out, now_ns(), e);
+}
+
+void recorder_release(struct recorder *r)
+{
+	r->release = true;
+	r->next_flush_ns = now_ns();
+}
+
+uint64_t recorder_triggered(const struct recorder *r, uint32_t *tid)
+{
+	return offcpu_triggered(r->p.bpf, tid);
 }
 
 /* Update processes and tables. Walk the waits that lacked a table once it is available. */
@@ -1385,6 +1405,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 			process_table_files(r->p.procs), runtimes_walks_java(r->p.runtimes)),
 		.privileges = r->privileges,
 		.rows_lost = r->rows_lost };
+	cap_writer_overwritten(r->p.out, &ret->overwritten, &ret->overwritten_ns);
 	offcpu_counters(r->p.bpf, &ret->bpf);
 	process_table_stats(r->p.procs, &ret->procs);
 	stack_table_stats(r->p.stacks, &ret->stacks);

@@ -44,6 +44,12 @@ int recorder_service(struct recorder *r, struct err *e);
  */
 int recorder_stop(struct recorder *r, const char *why, struct err *e);
 
+/* With opts->keep_ns: write what is kept to the capture now, at the next call of recorder_service(). */
+void recorder_release(struct recorder *r);
+
+/* With opts->bpf.trigger_ns: how long a wait was that reached it, and of which thread; 0 = there was none. */
+uint64_t recorder_triggered(const struct recorder *r, uint32_t *tid);
+
 /* Has a process had the name COMM, one of opts->comms? */
 bool recorder_comm_seen(const struct recorder *r, const char *comm);
 

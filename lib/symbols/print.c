@@ -54,8 +54,11 @@ static const char *utc(uint64_t real_ns, char text[64])
 
 static uint64_t duration_ns(const struct cap_reader *c)
 {
-	uint64_t stop = c->complete ? c->trailer.stop_ns : c->last_flush_ns;
+	const uint64_t stop = c->complete ? c->trailer.stop_ns : c->last_flush_ns;
+	const uint64_t kept = cap_reader_kept_ns(c);
 
+	if (kept)
+		return kept;
 	return stop > c->host.start_mono_ns ? stop - c->host.start_mono_ns : 0;
 }
 

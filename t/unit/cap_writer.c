@@ -3,6 +3,7 @@
  * cap_writer - tests of a writer with existing files, full disks, and records that
  * a reader would refuse.
  */
+#include "base/result.h"
 #include "base/tap.h"
 #include "capture/format.h"
 #include "capture/reader.h"
@@ -438,6 +439,118 @@ static void test_waits(struct tap *t)
 	unlink(p);
 }
 
+/* Waits of the second TIME, each 1 s long. */
+static void queue_second(struct cap_writer *w, uint64_t time, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		cap_writer_wait(w, &(struct cap_sample){ .tid = 4242,
+					   .ustack = 1,
+					   .count = 1,
+					   .total_ns = 1000000000,
+					   .max_ns = 1000000000,
+					   .first_ns = MONO + time * 1000000000 + i,
+					   .last_ns = MONO + time * 1000000000 + i });
+}
+
+static uint64_t blocks_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+/* Seconds FROM to TO of P are there, and nothing else. */
+static bool has_seconds(const struct cap_reader *c, uint64_t n, uint64_t from, uint64_t to)
+{
+	uint64_t seen[64] = { 0 };
+
+	for (size_t i = 0; i < c->n_waits; i++)
+		seen[MIN((c->waits[i].start_ns - MONO) / 1000000000, UINT64_C(63))]++;
+	for (uint64_t i = 0; i < ARRAY_LEN(seen); i++)
+		if (seen[i] != (i >= from && i <= to ? n : 0))
+			return false;
+	return true;
+}
+
+static void test_ring(struct tap *t)
+{
+	enum { N = 30000 };
+	const char *p = in_dir("ring");
+	uint64_t most = 0, written = 0, lost, lost_ns;
+	struct cap_writer *w = with_stacks_in(p);
+	struct cap_reader *c = NULL;
+	struct err e = { 0 };
+	int fd = result_file_scratch(p, &e), copy = fd < 0 ? -1 : dup(fd);
+	bool fine = copy >= 0;
+
+	cap_writer_host(w, &sample_host);
+	cap_writer_ring(w, fd, UINT64_C(5000000000));
+	for (uint64_t i = 1; i <= 40 && fine; i++) {
+		queue_second(w, i, N);
+		fine = i == 20 ? cap_writer_release(w, MONO + i * 1000000000, &e) == 0
+			       : cap_writer_flush(w, MONO + i * 1000000000, &e) == 0;
+		most = MAX(most, blocks_of(copy));
+		written = i == 19 ? cap_writer_bytes(w) : written;
+	}
+	tap_ok(t, fine && written < 1000, "with a ring, a flush writes no waits to the capture");
+	tap_ok(t, most < 8 * N * 11 && most > 5 * N * 5,
+		"the ring takes the room of what it keeps: %llu bytes", (unsigned long long)most);
+	cap_writer_overwritten(w, &lost, &lost_ns);
+	tap_ok(t, lost == (14 + 14) * (uint64_t)N && lost_ns == lost * 1000000000,
+		"what it has dropped is counted");
+	fine = cap_writer_finish(w, &(struct cap_trailer){ MONO + UINT64_C(40500000000), "end" }, &e) == 0;
+	cap_writer_close(w);
+	tap_ok(t, blocks_of(copy) < 8192, "and once it is written, it takes none");
+	close(copy);
+	if (!fine || cap_reader_load_waits(p, &c, NULL) != 0)
+		abort();
+	tap_ok(t, c->complete, "the capture is whole");
+	for (size_t i = 0; i < c->n_waits; i++)
+		if (c->waits[i].start_ns >= MONO + UINT64_C(30000000000))
+			c->waits[i].start_ns -= UINT64_C(15000000000);
+	tap_ok(t, has_seconds(c, N, 15, 25), "it has what was kept at the request, and at the end");
+	tap_eq_u64(t, cap_reader_kept_ns(c), UINT64_C(6000000000) + UINT64_C(5500000000),
+		"and says how long that was");
+	cap_reader_free(c);
+	unlink(p);
+}
+
+static void test_full_ring(struct tap *t)
+{
+	enum { N = 30000 };
+	const char *p = in_dir("full ring");
+	struct cap_writer *w = with_stacks_in(p);
+	struct cap_reader *c = NULL;
+	struct err e = { 0 };
+	uint64_t lost, lost_ns;
+	bool fine = true;
+
+	cap_writer_host(w, &sample_host);
+	cap_writer_ring(w, result_file_scratch(p, NULL), UINT64_C(500000000000));
+	for (uint64_t i = 1; i <= 20 && fine; i++) {
+		queue_second(w, i, N);
+		fine = cap_writer_flush(w, MONO + i * 1000000000, &e) == 0;
+	}
+	queue_second(w, 21, N);
+	limit(1000);
+	tap_ok(t,
+		fine && cap_writer_flush(w, MONO + UINT64_C(21000000000), &e) == -EFBIG &&
+			strstr(e.msg, "cannot write to '"),
+		"a ring that cannot be written is an error");
+	limit(RLIM_INFINITY);
+	cap_writer_overwritten(w, &lost, &lost_ns);
+	cap_writer_close(w);
+	if (cap_reader_load_waits(p, &c, NULL) != 0)
+		abort();
+	tap_ok(t, !c->complete && !c->n_waits && c->n_stacks == 2, "the capture has what others refer to");
+	cap_reader_free(c);
+	unlink(p);
+	tap_ok(t, result_file_scratch(in_dir("no/such/capture"), &e) == -ENOENT && strstr(e.msg, "no/such'"),
+		"the error for a ring in a missing folder names it");
+	tap_ok(t, result_file_scratch("/proc/self/capture", &e) < 0 && strstr(e.msg, "'/proc/self'"),
+		"and so does that for a file system without");
+}
+
 /* Many addresses with the same name: its strings are not repeated. */
 static void test_strings(struct tap *t)
 {
@@ -628,6 +741,8 @@ int main(void)
 	test_bad_records(&t);
 	test_split(&t);
 	test_waits(&t);
+	test_ring(&t);
+	test_full_ring(&t);
 	test_strings(&t);
 	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
