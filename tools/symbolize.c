@@ -27,7 +27,8 @@ struct opts {
 	uint32_t jobs;
 	uint64_t memory_bytes;
 	enum wait_format format;
-	bool events, lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
+	bool events, live, lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet,
+		verbose;
 };
 
 static const struct cli_option options[] = {
@@ -42,6 +43,8 @@ static const struct cli_option options[] = {
 		CLI_WORD(struct opts, format, formats) },
 	{ 0, "events", NULL, "each wait by itself, in order of time (recorded with --events)",
 		CLI_FLAG(struct opts, events) },
+	{ 0, "live", NULL, "print what a recorder writes while it writes it (offcpu-record -o - | ...)",
+		CLI_FLAG(struct opts, live) },
 	{ 0, "lines", NULL, "source lines, where debug information has them (JSON: always)",
 		CLI_FLAG(struct opts, lines) },
 	{ 0, "scheduler", NULL, "frames of the kernel's scheduler itself (JSON: always)",
@@ -80,6 +83,9 @@ static int check(const struct cli *c, void *opts)
 		return cli_usage(c, "--lines and --format=perf exclude one another");
 	if (o->events && o->format == WAIT_PERF)
 		return cli_usage(c, "--events and --format=perf exclude one another: its times are made up");
+	if (o->live && (o->format == WAIT_PERF || o->stats))
+		return cli_usage(
+			c, "--live and --%s exclude one another", o->stats ? "stats" : "format=perf");
 	o->path = o->path ? o->path : "-";
 	return CLI_OK;
 }
@@ -97,16 +103,31 @@ struct job {
 	struct cap_reader *c;
 	struct resolve *r;
 	struct wait_printer list;
+	uint32_t *record_of; /* by sample; CAPTURE_NONE = it is not selected. NULL unless waits or flushes are
+			      */
 };
 
-static void job_free(struct job *j)
+static void forget_names(struct job *j)
 {
 	free(j->list.records);
 	free(j->list.wakers);
 	free(j->list.turns);
-	kinds_free(j->kinds);
+	free(j->record_of);
 	stackids_free(j->list.stacks);
 	resolve_close(j->r);
+	j->list.records = NULL;
+	j->list.wakers = NULL;
+	j->list.turns = NULL;
+	j->list.stacks = NULL;
+	j->list.n_records = j->list.n_turns = 0;
+	j->record_of = NULL;
+	j->r = NULL;
+}
+
+static void job_free(struct job *j)
+{
+	forget_names(j);
+	kinds_free(j->kinds);
 	cap_reader_free(j->c);
 }
 
@@ -163,37 +184,55 @@ static int turn_by_time(const void *a, const void *b)
 	return c ? c : CMP(x->wait, y->wait);
 }
 
-/*
- * Select the requested samples, and of these the waits that are by themselves, in order of time. Each
- * distinct stack is named once, by its record.
- */
-static int select_events(struct job *j, struct err *e)
+/* Make a record of each of the requested samples, whether it has waits of its own or not. */
+static int select_records(struct job *j, struct err *e)
 {
 	const struct cap_reader *c = j->c;
-	_cleanup_free_ uint32_t *record_of = calloc(c->n_samples + 1, sizeof(*record_of));
-	struct wait_printer_turn *t;
 
-	j->list.turns = t = calloc(c->n_samples + c->n_waits + 1, sizeof(*j->list.turns));
-	if (!record_of || !t)
+	j->record_of = calloc(c->n_samples + 1, sizeof(*j->record_of));
+	if (!j->record_of)
+		return err_nomem(e, "waits");
+	for (size_t i = 0; i < c->n_samples; i++) {
+		j->record_of[i] = CAPTURE_NONE;
+		if (!is_selected(j, &c->samples[i]))
+			continue;
+		j->record_of[i] = (uint32_t)j->list.n_records;
+		j->list.records[j->list.n_records++] =
+			(struct wait_printer_record){ .sample = &c->samples[i] };
+	}
+	return 0;
+}
+
+/*
+ * What to print of the records: sums, and the waits that are by themselves, in order of time. Each
+ * distinct stack is named once, for its record.
+ */
+static int make_turns(struct job *j, struct err *e)
+{
+	const struct cap_reader *c = j->c;
+	struct wait_printer_turn *t = calloc(c->n_samples + c->n_waits + 1, sizeof(*t));
+
+	free(j->list.turns);
+	j->list.turns = t;
+	if (!t)
 		return err_nomem(e, "waits");
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i];
 
-		record_of[i] = CAPTURE_NONE;
-		if (!is_selected(j, s))
+		if (j->record_of[i] == CAPTURE_NONE)
 			continue;
-		record_of[i] = (uint32_t)j->list.n_records;
-		j->list.records[j->list.n_records++] = (struct wait_printer_record){ .sample = s };
-		if (s->count)
-			*t++ = (struct wait_printer_turn){ s->last_ns, record_of[i], CAPTURE_NONE };
+		j->list.records[j->record_of[i]].sample = s;
+		if (!s->count)
+			continue;
+		*t++ = (struct wait_printer_turn){ s->last_ns, j->record_of[i], CAPTURE_NONE };
 		add_total(j, s, s->count, s->total_ns);
 	}
-	for (uint32_t i = 0; i < c->n_waits; i++) {
+	for (uint32_t i = 0; i < c->n_waits && c->waits; i++) {
 		const struct cap_wait *w = &c->waits[i];
 
-		if (record_of[w->key] == CAPTURE_NONE)
+		if (j->record_of[w->key] == CAPTURE_NONE)
 			continue;
-		*t++ = (struct wait_printer_turn){ w->start_ns, record_of[w->key], i };
+		*t++ = (struct wait_printer_turn){ w->start_ns, j->record_of[w->key], i };
 		add_total(j, &c->samples[w->key], 1, w->total_ns);
 	}
 	j->list.n_turns = (size_t)(t - j->list.turns);
@@ -215,8 +254,11 @@ static int select_samples(struct job *j, struct err *e)
 	if (!j->list.records || !j->list.wakers)
 		return err_nomem(e, "samples");
 	j->list.totals.lost = perf_text_lost(c);
-	if (j->o->events)
-		return select_events(j, e);
+	if (j->o->events || j->o->live) {
+		int rc = select_records(j, e);
+
+		return rc ? rc : make_turns(j, e);
+	}
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i];
 
@@ -485,6 +527,59 @@ static int check_events(const struct job *j, struct err *e)
 	return -ENOENT;
 }
 
+/* Select what is to be printed, and find all names. */
+static int find_all(struct job *j, const struct resolve_opts *ro, struct err *e)
+{
+	int rc = resolve_open(j->c, ro, &j->r, e);
+
+	rc = rc ? rc : select_samples(j, e);
+	return rc ? rc : resolve_all(j, e);
+}
+
+/* The end of what a flush has: readers can show it now. */
+static int print_flush(const struct job *j, struct err *e)
+{
+	const struct cap_reader *c = j->c;
+	const uint64_t ns = c->last_flush_ns - MIN(c->host.start_mono_ns, c->last_flush_ns);
+	int n;
+
+	n = j->o->format == WAIT_JSON
+		    ? printf("{\"type\":\"flush\",\"time_ns\":%" PRIu64 ",\"duration_ns\":%" PRIu64 "}\n",
+			      c->last_flush_ns, ns)
+		    : printf("# flush: duration=%" PRIu64 ".%09" PRIu64 "\n\n", ns / 1000000000,
+			      ns % 1000000000);
+	return n < 0 || fflush(stdout) != 0 ? err_sys(e, -errno, "cannot write to standard output") : 0;
+}
+
+/*
+ * Print what each flush has, as soon as it is there. Names and kinds are those of all samples so far, and are
+ * looked for again only when there are new ones.
+ */
+static int print_live(struct job *j, const struct resolve_opts *ro, struct err *e)
+{
+	size_t known = 0;
+	int more = 1, rc = cap_reader_follow(j->o->path, j->o->events, &j->c, e);
+
+	while (rc == 0 && more) {
+		more = cap_reader_next(j->c, e);
+		rc = MIN(more, 0);
+		j->list.totals = (struct perf_text_totals){ .lost = rc ? 0 : perf_text_lost(j->c) };
+		if (rc == 0 && (!j->r || j->c->n_samples != known)) {
+			forget_names(j);
+			known = j->c->n_samples;
+			rc = check_events(j, e);
+			rc = rc ? rc : find_all(j, ro, e);
+		} else if (rc == 0) {
+			rc = make_turns(j, e);
+		}
+		rc = rc ? rc : print_all(j, e);
+		j->list.no_head = true;
+		if (rc == 0 && more)
+			rc = print_flush(j, e);
+	}
+	return rc;
+}
+
 static int run(const struct opts *o, int *status, struct err *e)
 {
 	const bool tty = !o->quiet && isatty(STDERR_FILENO);
@@ -510,15 +605,15 @@ static int run(const struct opts *o, int *status, struct err *e)
 		*status = CLI_OK;
 		return 0;
 	}
-	rc = rc          ? rc
-	     : o->events ? cap_reader_load_waits(o->path, &j.c, e)
-			 : cap_reader_load(o->path, &j.c, e);
-	rc = rc ? rc : check_events(&j, e);
-	rc = rc ? rc : resolve_open(j.c, &ro, &j.r, e);
-	rc = rc ? rc : select_samples(&j, e);
-	rc = rc ? rc : resolve_all(&j, e);
-	end_progress(&p);
-	rc = rc ? rc : print_all(&j, e);
+	if (rc == 0 && o->live) {
+		rc = print_live(&j, &ro, e);
+	} else if (rc == 0) {
+		rc = o->events ? cap_reader_load_waits(o->path, &j.c, e) : cap_reader_load(o->path, &j.c, e);
+		rc = rc ? rc : check_events(&j, e);
+		rc = rc ? rc : find_all(&j, &ro, e);
+		end_progress(&p);
+		rc = rc ? rc : print_all(&j, e);
+	}
 	rc = rc || !o->stats ? rc : print_stats(&j, e);
 	if (rc == 0)
 		*status = print_notes(&j);

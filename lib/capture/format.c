@@ -839,15 +839,22 @@ static int name_cmp(const void *a, const void *b)
 
 int cap_code_names_settle(struct cap_code_names *c)
 {
-	size_t at = 0;
+	size_t at = c->settled.frames;
 
-	for (size_t i = 0; i < c->n.names; i++) {
+	for (size_t i = 0; i < c->settled.names; i++)
+		if (c->names[i].n)
+			c->names[i].frames = c->frames + (c->names[i].frames - c->settled_at);
+	for (size_t i = c->settled.names; i < c->n.names; i++) {
 		c->names[i].frames = c->frames ? c->frames + at : NULL;
 		at += c->names[i].n;
 	}
 	if (sortlast(&c->jits, &c->n.jits, sizeof(*c->jits), jit_cmp) != 0 ||
 		sortlast(&c->names, &c->n.names, sizeof(*c->names), name_cmp) != 0)
 		return -ENOMEM;
+	c->room.jits = c->n.jits;
+	c->room.names = c->n.names;
+	c->settled = c->n;
+	c->settled_at = c->frames;
 	return 0;
 }
 

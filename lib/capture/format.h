@@ -188,6 +188,8 @@ struct cap_code_names {
 	struct cap_jit *jits;
 	struct cap_name *names;
 	struct cap_name_frame *frames; /* of all names, in file order */
+	struct cap_code_names_counts settled; /* those that cap_code_names_settle() has seen already, */
+	const struct cap_name_frame *settled_at; /* and where its `frames` were */
 };
 
 void cap_code_names_free(struct cap_code_names *c);
@@ -202,9 +204,9 @@ const char *cap_code_names_take_jit(struct cap_code_names *c, struct rd *r, size
 const char *cap_code_names_take_name(struct cap_code_names *c, struct rd *r, size_t n_files);
 
 /*
- * Call after the last record. Sets the frames of the names, sorts JIT code by
- * process, start, from_ns and kind, and names by file and offset, and keeps only
- * the last record of each key. 0 or -ENOMEM.
+ * Call after the last record, or of a capture that grows, after each flush. Sets the frames of the names,
+ * sorts JIT code by process, start, from_ns and kind, and names by file and offset, and keeps only the last
+ * record of each key. 0 or -ENOMEM.
  */
 int cap_code_names_settle(struct cap_code_names *c);
 

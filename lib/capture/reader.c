@@ -854,6 +854,9 @@ static int cap_store_settle(struct cap_store *s)
 		sortlast(&s->ksyms, &s->n.ksyms, sizeof(*s->ksyms), ksym_cmp) != 0 ||
 		cap_code_names_settle(&s->names) != 0)
 		return -ENOMEM;
+	s->room.threads = s->n.threads;
+	s->room.counters = s->n.counters;
+	s->room.ksyms = s->n.ksyms;
 	for (size_t i = 1; i < s->n.ksyms; i++)
 		s->ksyms[i - 1].end = MIN(s->ksyms[i - 1].end, s->ksyms[i].start);
 	return 0;
@@ -897,6 +900,10 @@ struct load {
 	struct cap_store store; /* owns the arrays */
 	struct cap_map_index *maps;
 	uint8_t *owned; /* the file's bytes, if cap_reader_load() read them */
+	/* cap_reader_follow() */
+	int fd;
+	uint8_t **payloads; /* blocks with what records point into */
+	size_t n_payloads, max_payloads;
 };
 
 static int check_header(const void *bytes, size_t len, struct cap_block_version *v, struct err *e)
@@ -942,30 +949,36 @@ static bool due(struct load *l, const uint8_t *header, size_t left, struct cap_d
 	return d->kind == CAPTURE_DAMAGE_END;
 }
 
-/* Accept blocks from good_bytes on, until the end or the first invalid one. */
-static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct cap_damage *d)
+/* Accept the block at HEADER, with LEFT bytes to the end: 1; 0 if it is invalid; or -ENOMEM. */
+static int take_block(struct load *l, const uint8_t *header, size_t left, struct cap_damage *d)
 {
+	const struct cap_block *b = &d->block;
 	struct cap_reader *c = &l->c;
 	int code;
 
-	while (c->good_bytes < len) {
-		const uint8_t *header = bytes + c->good_bytes;
-		const struct cap_block *b = &d->block;
-
-		if (!due(l, header, len - (size_t)c->good_bytes, d))
-			return 0;
-		if (!b->type || b->type >= CAPTURE_RECORD_TYPES || b->flags) {
-			c->unknown_blocks++;
-		} else {
-			code = cap_store_take(&l->store, b, header + CAPTURE_BLOCK_HEAD_LEN, &d->wrong);
-			d->kind = code ? CAPTURE_DAMAGE_RECORD : d->kind;
-			if (code)
-				return code == -ENOMEM ? code : 0;
-		}
-		c->good_bytes += CAPTURE_BLOCK_HEAD_LEN + b->len;
-		c->blocks++;
+	if (!due(l, header, left, d))
+		return 0;
+	if (!b->type || b->type >= CAPTURE_RECORD_TYPES || b->flags) {
+		c->unknown_blocks++;
+	} else {
+		code = cap_store_take(&l->store, b, header + CAPTURE_BLOCK_HEAD_LEN, &d->wrong);
+		d->kind = code ? CAPTURE_DAMAGE_RECORD : d->kind;
+		if (code)
+			return code == -ENOMEM ? code : 0;
 	}
-	return 0;
+	c->good_bytes += CAPTURE_BLOCK_HEAD_LEN + b->len;
+	c->blocks++;
+	return 1;
+}
+
+/* Accept blocks from good_bytes on, until the end or the first invalid one. */
+static int take_blocks(struct load *l, const uint8_t *bytes, size_t len, struct cap_damage *d)
+{
+	int code = 1;
+
+	while (code > 0 && l->c.good_bytes < len)
+		code = take_block(l, bytes + l->c.good_bytes, len - (size_t)l->c.good_bytes, d);
+	return MIN(code, 0);
 }
 
 /* Make the store's contents visible to the caller. The store still owns them. */
@@ -994,7 +1007,8 @@ static void show(struct load *l)
 	c->names = s->names.names, c->n_names = s->names.n.names;
 }
 
-static void judge(struct load *l, struct cap_damage *d, const uint8_t *bytes, size_t len)
+/* REST: the LEN bytes from good_bytes on. */
+static void judge(struct load *l, struct cap_damage *d, const uint8_t *rest, size_t len)
 {
 	struct cap_reader *c = &l->c;
 
@@ -1006,8 +1020,18 @@ static void judge(struct load *l, struct cap_damage *d, const uint8_t *bytes, si
 	d->blocks = c->blocks;
 	d->start_ns = c->host.start_mono_ns;
 	d->last_flush_ns = c->last_flush_ns;
-	cap_damage_describe(
-		d, bytes + c->good_bytes, len - (size_t)c->good_bytes, c->damage, sizeof(c->damage));
+	cap_damage_describe(d, rest, len, c->damage, sizeof(c->damage));
+}
+
+/* Make what was taken so far visible to the caller. */
+static int settle(struct load *l)
+{
+	if (cap_store_settle(&l->store) != 0)
+		return -ENOMEM;
+	show(l);
+	cap_map_index_free(l->maps);
+	l->maps = NULL;
+	return cap_map_index_new(l->c.maps, l->c.n_maps, l->c.n_procs, &l->maps);
 }
 
 /* TOTAL is the file's length, more than LEN if not all of it was read. WAITS: keep single ones. */
@@ -1023,12 +1047,9 @@ static int parse(const void *bytes, size_t len, uint64_t total, bool waits, stru
 	l->store.keep_waits = waits;
 	l->c.total_bytes = total;
 	l->c.good_bytes = v.header_len;
-	if (take_blocks(l, bytes, len, &d) != 0 || cap_store_settle(&l->store) != 0)
+	if (take_blocks(l, bytes, len, &d) != 0 || settle(l) != 0)
 		return err_nomem(e, "the capture");
-	show(l);
-	if (cap_map_index_new(l->c.maps, l->c.n_maps, l->c.n_procs, &l->maps) != 0)
-		return err_nomem(e, "the capture");
-	judge(l, &d, bytes, len);
+	judge(l, &d, (const uint8_t *)bytes + l->c.good_bytes, len - (size_t)l->c.good_bytes);
 	return 0;
 }
 
@@ -1088,6 +1109,156 @@ int cap_reader_load_waits(const char *path, struct cap_reader **ret, struct err 
 	return load(path, true, ret, e);
 }
 
+/* --- a capture that grows --- */
+
+/* Read LEN bytes: how many were there until the end, or -errno. */
+static ssize_t read_whole(int fd, uint8_t *p, size_t len)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t n = read(fd, p + have, len - have);
+
+		if (n < 0 && errno == EAGAIN && (poll(&ready, 1, -1) >= 0 || errno == EINTR))
+			continue;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return (ssize_t)have;
+}
+
+int cap_reader_follow(const char *path, bool waits, struct cap_reader **ret, struct err *e)
+{
+	const char *name = path && strcmp(path, "-") != 0 ? path : "standard input";
+	_cleanup_close_ int fd = open_input(path, e);
+	uint8_t header[CAPTURE_BLOCK_HEADER_LEN], skipped;
+	struct cap_block_version v;
+	struct load *l;
+	ssize_t n;
+	int code;
+
+	if (fd < 0)
+		return fd;
+	if (isatty(fd))
+		return refuse_input(name, e);
+	n = read_whole(fd, header, sizeof(header));
+	code = n < 0 ? err_sys(e, (int)n, "cannot read '%s'", name) : check_header(header, (size_t)n, &v, e);
+	if (code) {
+		if (n >= 0)
+			prefix_name(e, path);
+		return code;
+	}
+	for (uint32_t i = sizeof(header); i < v.header_len; i++)
+		(void)!read_whole(fd, &skipped, 1);
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return err_nomem(e, "the capture");
+	cap_store_init(&l->store);
+	l->store.keep_waits = waits;
+	l->c.good_bytes = v.header_len;
+	l->fd = TAKE_FD(fd);
+	*ret = &l->c;
+	return 0;
+}
+
+/* The next block: its header and payload, *LEN bytes, fewer if the capture ends within. NULL: no memory. */
+static uint8_t *read_block(struct load *l, size_t *len, int *code)
+{
+	uint8_t header[CAPTURE_BLOCK_HEAD_LEN], *bytes;
+	ssize_t n = read_whole(l->fd, header, sizeof(header)), more = 0;
+	struct cap_block b = { 0 };
+
+	*code = 0;
+	if (n == sizeof(header) && !cap_block_get(header, &b))
+		b.len = 0;
+	bytes = malloc(sizeof(header) + b.len);
+	if (bytes && n > 0) {
+		memcpy(bytes, header, (size_t)n);
+		if (n == sizeof(header))
+			more = read_whole(l->fd, bytes + n, b.len);
+	}
+	if (n < 0 || more < 0)
+		*code = (int)(n < 0 ? n : more);
+	*len = *code ? 0 : (size_t)(n + more);
+	return bytes;
+}
+
+/* Forget the numbers of the flush before. */
+static void begin_flush(struct cap_store *s)
+{
+	for (size_t i = 0; i < s->n.samples; i++) {
+		struct cap_sample *k = &s->samples[i];
+
+		k->total_ns = k->count = k->max_ns = k->runnable_ns = 0;
+		k->is_split = true;
+	}
+	s->n.waits = 0;
+	s->n_waits = 0;
+}
+
+/* Does nothing that was taken point into a block of this TYPE? Names of counters do that are not ours. */
+static bool is_spent(const struct cap_store *s, unsigned int type, const uint8_t *bytes, size_t len)
+{
+	if (type == CAPTURE_RECORD_COUNTER)
+		for (size_t i = 0; i < s->n.counters; i++)
+			if ((uintptr_t)s->counters[i].name - (uintptr_t)bytes < len)
+				return false;
+	return type == CAPTURE_RECORD_SAMPLE || type == CAPTURE_RECORD_WAIT || type == CAPTURE_RECORD_FLUSH ||
+	       type == CAPTURE_RECORD_COUNTER;
+}
+
+/* Take the block BYTES, which is then ours. As take_block(). */
+static int take_owned(struct load *l, uint8_t *bytes, size_t len, struct cap_damage *d)
+{
+	int code = take_block(l, bytes, len, d);
+
+	if (is_spent(&l->store, d->block.type, bytes, len)) {
+		free(bytes);
+		return code;
+	}
+	if (base_grow(&l->payloads, &l->max_payloads, l->n_payloads + 1, sizeof(*l->payloads)) != 0) {
+		free(bytes);
+		return -ENOMEM;
+	}
+	l->payloads[l->n_payloads++] = bytes;
+	return code;
+}
+
+int cap_reader_next(struct cap_reader *c, struct err *e)
+{
+	struct load *l = (struct load *)c;
+	struct cap_damage d = { .kind = CAPTURE_DAMAGE_END };
+	int code = 1, reading = 0;
+	size_t len;
+
+	begin_flush(&l->store);
+	do {
+		uint8_t *bytes = read_block(l, &len, &reading);
+
+		d.block = (struct cap_block){ 0 };
+		if (!bytes || reading || !len) {
+			free(bytes);
+			code = bytes ? 0 : -ENOMEM;
+			break;
+		}
+		c->total_bytes = c->good_bytes + len;
+		code = take_owned(l, bytes, len, &d);
+	} while (code > 0 && d.block.type != CAPTURE_RECORD_FLUSH);
+	if (code < 0 || settle(l) != 0)
+		return err_nomem(e, "the capture");
+	if (reading)
+		return err_sys(e, reading, "cannot read the capture");
+	if (code == 0)
+		judge(l, &d, (const uint8_t *)"", 0);
+	return code;
+}
+
 void cap_reader_free(struct cap_reader *c)
 {
 	struct load *l = (struct load *)c;
@@ -1097,6 +1268,11 @@ void cap_reader_free(struct cap_reader *c)
 	cap_store_free(&l->store);
 	cap_map_index_free(l->maps);
 	free(l->owned);
+	for (size_t i = 0; i < l->n_payloads; i++)
+		free(l->payloads[i]);
+	free(l->payloads);
+	if (l->fd)
+		close(l->fd);
 	free(l);
 }
 

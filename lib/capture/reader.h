@@ -78,6 +78,20 @@ int cap_reader_load_waits(const char *path, struct cap_reader **ret, struct err 
 /* As cap_reader_load(), for LEN bytes in memory, which must outlive *RET. */
 int cap_reader_parse(const void *bytes, size_t len, struct cap_reader **ret, struct err *e);
 
+/*
+ * A capture that is still being written, from PATH ("-" or NULL: stdin), which may be a pipe. With WAITS as
+ * cap_reader_load_waits(). The errors are those of cap_reader_load(); nothing is read but the file header.
+ */
+int cap_reader_follow(const char *path, bool waits, struct cap_reader **ret, struct err *e);
+
+/*
+ * Wait for the next flush and read up to it: 1. Then the numbers of `samples`, and `waits`, are those of this
+ * flush alone; a sample without any is all 0. Indexes stay what they were, pointers into arrays do not. 0 at
+ * the end, or at damage: see `complete` and `damage`; then there may be samples after the last flush. Or
+ * -errno. Memory grows with what is distinct.
+ */
+int cap_reader_next(struct cap_reader *c, struct err *e);
+
 void cap_reader_free(struct cap_reader *c); /* NULL is fine */
 
 /* The symbol that covers kernel address ADDR, or NULL. */

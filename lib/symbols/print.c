@@ -1313,7 +1313,8 @@ int wait_printer_print(const struct wait_printer *w, struct out *out, struct err
 	if (rc == 0 && w->format == WAIT_PERF) {
 		put_all_samples(&p, out, &b);
 	} else if (rc == 0) {
-		put_head(&p, out, &b);
+		if (!w->no_head)
+			put_head(&p, out, &b);
 		for (size_t i = 0; i < w->n_records && !w->turns && !out->code; i++)
 			put_record(&p, out, &b, &w->records[i], w->records[i].sample);
 		for (size_t i = 0; i < w->n_turns && !out->code; i++)

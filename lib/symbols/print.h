@@ -108,6 +108,7 @@ struct wait_printer {
 	struct perf_text_totals totals;
 	enum wait_format format;
 	bool lines; /* of text: source lines */
+	bool no_head;
 	bool scheduler; /* print frames of the scheduler as text too; JSON always has them */
 };
 

@@ -322,6 +322,67 @@ static void test_cuts(struct tap *t, const struct whole *w)
 #define CHANGES 255
 #endif
 
+/* Read the first N bytes of W as a capture that grows. False if it differs from what a whole reading has. */
+static bool follows(const struct whole *w, size_t n, const char *path, const char **why)
+{
+	uint64_t total[8] = { 0 }, count[8] = { 0 };
+	struct cap_reader *c = NULL, *truth = NULL;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), more = 1, code;
+	bool fine;
+
+	if (fd < 0 || write(fd, w->bytes, n) != (ssize_t)n)
+		abort();
+	close(fd);
+	code = cap_reader_parse(w->bytes, n, &truth, NULL);
+	if (cap_reader_follow(path, false, &c, NULL) != code) {
+		*why = "another status";
+		return false;
+	}
+	if (code)
+		return true;
+	while (more > 0) {
+		more = cap_reader_next(c, NULL);
+		for (size_t i = 0; i < c->n_samples && i < ARRAY_LEN(total); i++) {
+			total[i] = add_saturating(total[i], c->samples[i].total_ns);
+			count[i] = add_saturating(count[i], c->samples[i].count);
+		}
+	}
+	fine = more == 0 && c->n_samples == truth->n_samples && c->complete == truth->complete &&
+	       !*c->damage == !*truth->damage;
+	for (size_t i = 0; i < truth->n_samples && fine; i++)
+		fine = total[i] == truth->samples[i].total_ns && count[i] == truth->samples[i].count &&
+		       c->samples[i].first_ns == truth->samples[i].first_ns &&
+		       c->samples[i].last_ns == truth->samples[i].last_ns;
+	fine = fine && c->n_threads == truth->n_threads && c->n_ksyms == truth->n_ksyms &&
+	       c->n_names == truth->n_names && c->n_jits == truth->n_jits && c->n_maps == truth->n_maps &&
+	       c->n_stacks == truth->n_stacks && c->n_counters == truth->n_counters &&
+	       c->last_flush_ns == truth->last_flush_ns;
+	*why = find_lie(c, truth);
+	if (!*why && !fine)
+		*why = "other numbers";
+	cap_reader_free(c);
+	cap_reader_free(truth);
+	return !*why;
+}
+
+static void test_following(struct tap *t, const struct whole *w)
+{
+	char path[] = "/tmp/unit-cap_reader.XXXXXX";
+	const char *why = NULL;
+	size_t bad = 0;
+	int fd = mkstemp(path);
+
+	if (fd < 0)
+		abort();
+	close(fd);
+	for (size_t n = 0; n <= w->len && !bad; n += n > 200 && n + 7 < w->len ? 7 : 1)
+		if (!follows(w, n, path, &why))
+			bad = n;
+	if (!tap_ok(t, !bad, "a capture that is read flush by flush has the same in it, wherever it is cut"))
+		tap_diag("cut at %zu: %s", bad, why);
+	unlink(path);
+}
+
 static void test_changes(struct tap *t, const struct whole *w)
 {
 	uint8_t *at = edge_put(&w->edge, w->bytes, w->len);
@@ -970,6 +1031,7 @@ int main(int argc, char **argv)
 	test_map(&t, w.truth);
 	test_header(&t, &w);
 	test_cuts(&t, &w);
+	test_following(&t, &w);
 	test_changes(&t, &w);
 	test_blocks(&t, &w);
 	test_references(&t, &w.edge);
