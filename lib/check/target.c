@@ -96,7 +96,7 @@ static int look_at(void *ctx, const struct procmap *m)
 		fail(l, m->path, why.msg);
 		return rc;
 	}
-	/* what is no ELF file is no runtime */
+	/* a file that is not ELF is not a runtime */
 	if (a.error && a.error != -EINVAL && a.error != -EOPNOTSUPP)
 		fail(l, m->path, a.why);
 	else if (rc && !a.error && a.len == sizeof(struct identity))

@@ -173,7 +173,7 @@ static int rank(struct difference *d, int side, const struct ranking_opts *o, bo
 	const struct waits *w = d->waits[side];
 	int code = ranking_make(&d->ranking[side], w, o, e);
 
-	/* where no wait has a kind, none of the kinds is no answer */
+	/* where no wait has a kind, no match is not an answer */
 	if (code != -ENOENT || !w->has_kind)
 		*any |= !code;
 	else

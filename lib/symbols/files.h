@@ -123,7 +123,7 @@ int modules_ask(struct modules *m, uint32_t file, uint32_t proc, uint64_t offset
 /*
  * Request inlined calls and lines for the kernel address ADDR in MODULE ("" = the kernel itself).
  * The kernel has the file number n_files of the cap_reader; its modules follow. A missing kernel
- * file is no error unless the user named it: then modules_run() fails.
+ * file is not an error unless the user named it: then modules_run() fails.
  */
 int modules_ask_kernel(struct modules *m, const char *module, uint64_t addr, uint32_t frame);
 

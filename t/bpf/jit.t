@@ -53,7 +53,7 @@ is "$(pieces "$TMP/grow.cap")" "1 made later :0
 run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/none.cap" -- "$OBJ/t/work/jit" quiet 0.3
 is "$rc $(pieces "$TMP/none.cap")" "0 " "a program that publishes no names has none in the capture"
 is "$(counter "$TMP/none.cap" jit.processes)" 1 "a program that publishes no names is counted in jit.processes"
-is "$(counter "$TMP/none.cap" jit.failed)" 0 "a program that publishes no names is no failure"
+is "$(counter "$TMP/none.cap" jit.failed)" 0 "a program that publishes no names is not a failure"
 
 # --- a process that runs before and after the recording ---
 

@@ -118,7 +118,7 @@ is "$(wc -l <"$out")" 1 "--verify prints one line for a truncated capture"
 like "$(cat "$err")" "^capinfo: '$TMP/cut': cut at byte" "--verify reports a truncated capture on stderr too"
 change $((size - 100)) 377 "$TMP/changed"
 for mode in "" --json --maps --verify; do
-	# shellcheck disable=SC2086 # an empty mode is no argument
+	# shellcheck disable=SC2086 # an empty mode is not an argument
 	status 1 "a changed byte gives status 1 (${mode:-report})" "$capinfo" $mode "$TMP/changed"
 	like "$(cat "$err")" "wrong checksum of a block|no block where" "a changed byte is reported on stderr"
 done

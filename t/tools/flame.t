@@ -120,7 +120,7 @@ is "$(grep '^"nodes"' "$TMP/page.html")" '"nodes":10002,' "it has all of its fra
 ok "as an SVG, too" makes "$TMP/deep.svg" --svg "$TMP/deep"
 is "$(python3 "$F/parts" "$TMP/deep.svg" | wc -l)" 10002 "the SVG has them all"
 perl -e 'print "a;" x 1000000, "a 1\n"' >"$TMP/in"
-status 0 "a stack of a million frames is no problem" "$flame" "$TMP/in"
+status 0 "a stack of a million frames is not a problem" "$flame" "$TMP/in"
 perl -e 'print "x" x 5000000, ";y 1\nz 1\n"' >"$TMP/in"
 run "$flame" "$TMP/in"
 cp "$out" "$TMP/page.html"

@@ -162,7 +162,7 @@ status 0 "a capture without waits gives status 0" "$sym" --format=perf "$cap"
 is "$(cat "$out" "$err")" "" "and nothing"
 
 # --- command line
-status 64 "--lines is no option of this format" "$sym" --format=perf --lines "$cap"
+status 64 "--lines is not an option of this format" "$sym" --format=perf --lines "$cap"
 like "$(cat "$err")" '^symbolize: --lines and --format=perf exclude one another$' "the message says so"
 made "$V/plain.waits"
 run sh -c '"$1" -q --format=perf "$2" >/dev/full' sh "$sym" "$cap"

@@ -34,7 +34,7 @@ static void chain(const char *name, const char *want)
 	balanced_chain(&b, edge_end(name), strlen(name));
 	while (balanced_next(&b, &f))
 		n += (size_t)snprintf(got + n, sizeof(got) - n, "|%.*s", (int)f.len, f.p);
-	tap_eq_str(&t, got, want, name[0] ? name : "no name is no chain");
+	tap_eq_str(&t, got, want, name[0] ? name : "no name is not a chain");
 }
 
 static void cpp(void)

@@ -330,7 +330,7 @@ static void test_mini_bad(struct tap *t)
 	xz.p[xz.len / 2] ^= 1;
 	tap_ok(t, damage_is_seen(&xz), "a stream cut at any byte, or with any bit changed, is refused");
 	buf_reset(&xz);
-	buf_put(&xz, "garbage that is no stream", 25);
+	buf_put(&xz, "garbage, not a stream xxx", 25);
 	tap_ok(t, mini(&xz, "id", 0, &m, &e) == -EINVAL && strstr(e.msg, "not an xz"),
 		"data that is not an xz stream is reported");
 	buf_reset(&xz);

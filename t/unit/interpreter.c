@@ -441,7 +441,7 @@ int main(void)
 	free(list);
 	test_split(&t);
 	test_counter(&t);
-	tap_ok(&t, find("/bin/sh").kind == RUNTIME_NONE, "a shell is no interpreter that is known");
+	tap_ok(&t, find("/bin/sh").kind == RUNTIME_NONE, "a shell is not a known interpreter");
 	test_other(&t, "/usr/bin/php8.2", RUNTIME_PHP,
 		"/usr/bin/php8.2 -n -r 'printf(\"%x%02x%02x00\", PHP_MAJOR_VERSION, PHP_MINOR_VERSION, "
 		"PHP_RELEASE_VERSION);'",

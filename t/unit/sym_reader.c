@@ -126,7 +126,7 @@ static int substitute(const struct sym_lookup_input *in, uint8_t **ret, size_t *
 	case 'm':
 		return eat_memory(e);
 	case 'e':
-		return err_set(e, -EBADMSG, "it is no such file");
+		return err_set(e, -EBADMSG, "it is not such a file");
 	case 'l':
 		return answer(in, "lie", 1, ret, len);
 	case 'n':
@@ -231,7 +231,7 @@ static void is_attacked(struct tap *t)
 	survives(t, 'o', -EIO, "system call", "opening a file is not permitted");
 	survives(t, 'x', -EIO, "ended with status 3", "an exit without an answer is reported");
 	survives(t, 'h', -ETIMEDOUT, "longer than 3 s", "an endless job ends after the time limit");
-	survives(t, 'e', -EBADMSG, "it is no such file", "an error comes with its message");
+	survives(t, 'e', -EBADMSG, "it is not such a file", "an error comes with its message");
 	survives(t, 'l', -EIO, "malformed", "an answer for other addresses is rejected");
 	survives(t, 'n', -EIO, "malformed", "a malformed answer is rejected");
 	survives(t, 'b', -EIO, "ended with status 0", "a record with a length beyond its data is rejected");

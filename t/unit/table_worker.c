@@ -114,7 +114,7 @@ static int misbehave(char what, struct err *e)
 	case 'm':
 		return fill_memory(e);
 	default:
-		return err_set(e, -EBADMSG, "is no file of this kind: '%c'", what);
+		return err_set(e, -EBADMSG, "is not a file of this kind: '%c'", what);
 	}
 }
 
@@ -242,7 +242,7 @@ static void compiles(struct tap *t)
 	ask(w, "great", 3);
 	tap_ok(t, table_worker_pending(w) == 3, "three requests are pending at once");
 	tap_ok(t,
-		answers(w, 1, 0, "good") && answers(w, 2, -EBADMSG, "is no file of this kind: '?'") &&
+		answers(w, 1, 0, "good") && answers(w, 2, -EBADMSG, "is not a file of this kind: '?'") &&
 			answers(w, 3, 0, "great"),
 		"requests are answered in order, and a compiler's error with its message");
 	ask(w, "good", 4);

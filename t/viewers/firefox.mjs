@@ -15,7 +15,7 @@ const ask = async (...args) =>
 	JSON.parse((await promisify(execFile)(process.execPath, [client, ...args, "--session", "s", "--json"], options)).stdout);
 
 // The client's "load" gives up after half a second, so the daemon that it starts is started here. Before its log says so,
-// it is not to be asked: the client would take it for dead.
+// do not query it: the client would take it for dead.
 const daemon = spawn(process.execPath, [client, "--daemon", file, "--session", "s"], { ...options, stdio: "ignore" });
 let ended = false;
 const end = new Promise((resolve) => daemon.on("close", () => { ended = true; resolve(); }));

@@ -3,7 +3,7 @@
  * A thread that waits very often, in two functions that call the wait from frames of the same size, so that
  * the program counter and the stack pointer there are the same: three times in four in one of them, in the
  * other otherwise. With "slow" it waits seldom. Prints how often it has left the CPU there to wait, by the
- * kernel's account: a sleep that is over before the thread is asleep is no wait.
+ * kernel's account: a sleep that is over before the thread is asleep is not a wait.
  */
 #include <stdio.h>
 #include <string.h>

@@ -29,7 +29,7 @@ sub same {
 	$bad++;
 }
 
-# as text_escape() for JSON leaves it: U+FFFD for each byte that is no UTF-8
+# as text_escape() for JSON leaves it: U+FFFD for each byte that is not UTF-8
 sub text {
 	my ($s) = @_;
 	$s =~ s/\\x(..)/chr hex $1/ge;

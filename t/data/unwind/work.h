@@ -17,7 +17,7 @@
 #define FN __attribute__((noinline, noclone, noipa, used))
 #endif
 
-/* Behind a call: it is no tail call then. */
+/* Behind a call: then it is not a tail call. */
 #define KEEP() __asm__ volatile("" ::: "memory")
 
 #ifdef __cplusplus

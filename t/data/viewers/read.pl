@@ -83,7 +83,7 @@ sub speedscope {
 	}
 }
 
-# Looks for a sample's first line at the top of the file; each sample weighs 1. Threads are told by their ID, and have
+# Looks for a sample's first line at the top of the file; each sample weighs 1. Threads are distinguished by their ID, and have
 # the name of the last sample.
 sub firefox {
 	my %name;
