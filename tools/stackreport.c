@@ -138,7 +138,7 @@ static int run(const struct opts *o, struct err *e)
 	code = paragraphs_open(o->files.p, o->files.n, &in, e);
 	if (!code) {
 		paragraphs_open_with(in, source_open, &source);
-		code = waits_read(&waits, in, o->unit, o->event, e);
+		code = waits_read(&waits, in, o->unit, o->event, false, e);
 	}
 	if (!code)
 		code = source_end(&source, e);

@@ -10,7 +10,7 @@ static const char called_by[] = "called by";
 
 /* The numbers of group G, or their titles if it is NULL. */
 static void put_cells(struct buf *b, const struct report_print *p, const struct ranking_group *g, size_t rank,
-	wait_sum ranked, bool self, bool threads)
+	wait_sum ranked, bool self, bool threads, bool p99)
 {
 	const struct waits *w = p->waits;
 	char text[FORMAT_NUMBER_MAX];
@@ -31,6 +31,8 @@ static void put_cells(struct buf *b, const struct report_print *p, const struct 
 		format_cell(b, g ? format_digits(text, g->stats.count) : "count", 8);
 		format_cell(b, g ? format_amount(text, w, wait_stats_mean(&g->stats)) : "mean", 9);
 	}
+	if (p99)
+		format_cell(b, !g ? "p99" : g->has_p99 ? format_time(text, g->p99_ns) : "-", 9);
 	if (w->has_max)
 		format_cell(b,
 			!g                 ? "longest"
@@ -41,6 +43,16 @@ static void put_cells(struct buf *b, const struct report_print *p, const struct 
 		format_cell(b, g ? format_digits(text, g->threads) : "threads", 8);
 }
 
+/* Of one wait, the 99th percentile says nothing. */
+static bool has_percentiles(const struct ranking_groups *groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (groups->p[i].has_p99 && groups->p[i].stats.count > 1)
+			return true;
+	}
+	return false;
+}
+
 /* TITLE is that of the last column; callers without a key are none. */
 static void put_groups(struct buf *b, const struct report_print *p, const struct ranking_groups *groups,
 	enum ranking_by by, wait_sum all, const char *title, bool self)
@@ -49,9 +61,10 @@ static void put_groups(struct buf *b, const struct report_print *p, const struct
 	const bool threads = by != RANKING_THREAD && !self;
 	const bool callers = title == called_by;
 	size_t n = p->top ? MIN(p->top, groups->n) : groups->n, from = b->len;
+	const bool p99 = has_percentiles(groups, n);
 	struct buf name = { 0 };
 
-	put_cells(b, p, NULL, 0, all, self, threads);
+	put_cells(b, p, NULL, 0, all, self, threads, p99);
 	if (by != RANKING_STACK || w->has_kind) {
 		buftext_str(b, "  ");
 		buftext_str(b, title);
@@ -62,7 +75,7 @@ static void put_groups(struct buf *b, const struct report_print *p, const struct
 		size_t used;
 
 		from = b->len;
-		put_cells(b, p, g, i + 1, all, self, threads);
+		put_cells(b, p, g, i + 1, all, self, threads, p99);
 		used = format_columns(b->p + from, b->len - from) + 2;
 		buf_reset(&name);
 		if (by == RANKING_STACK)
@@ -183,12 +196,7 @@ static void put_table(struct buf *b, const struct report_print *p, const struct 
 
 	put_summary(b, p, r);
 	buftext_str(b, "\n");
-	if (!g->n) {
-		buftext_str(b, "nothing to rank:\n");
-	} else {
-		if (n < g->n)
-			buftext_printf(b, "the %zu greatest of ", n);
-		format_counted(b, g->n, format_noun(by, 1), format_noun(by, 2));
+	if (format_heading(b, by, n, g->n, "greatest", "nothing to rank:\n")) {
 		buftext_str(b, "; % of ");
 		format_sum(b, p->waits, r->ranked);
 		buftext_str(b,
@@ -211,22 +219,28 @@ static void put_tsv_head(struct buf *b, const struct report_print *p, enum ranki
 	buftext_printf(b, "rank\ttotal%s\t", unit);
 	if (self)
 		buftext_printf(b, "self%s\t", unit);
-	buftext_printf(b, "count\tmean%s\tmax%s\tthreads\t", unit, unit);
+	buftext_printf(b, "count\tmean%s\tp99%s\tmax%s\tthreads\t", unit, unit, unit);
 	buftext_str(b, format_tsv_title(by));
 	buftext_str(b, "\n");
 }
 
-/* With SELF_FIELD, the time SELF is among them; NULL: it is not known. */
+/* With SELF_FIELD, the time SELF is among them; NULL: it is not known, nor is P99. */
 static void put_tsv_numbers(struct buf *b, const struct waits *w, const struct wait_stats *s, size_t threads,
-	bool self_field, const wait_sum *self)
+	const uint64_t *p99, bool self_field, const wait_sum *self)
 {
 	format_tsv_number(b, s->total, true);
 	if (self_field)
 		format_tsv_number(b, self ? *self : 0, self);
 	format_tsv_number(b, s->count, !w->folded);
 	format_tsv_number(b, wait_stats_mean(s), !w->folded);
+	format_tsv_number(b, p99 ? *p99 : 0, p99);
 	format_tsv_number(b, s->max_ns, s->has_max);
 	format_tsv_number(b, threads, w->n_threads);
+}
+
+static const uint64_t *known_p99(const struct ranking_group *g)
+{
+	return g->has_p99 ? &g->p99_ns : NULL;
 }
 
 static void put_tsv(
@@ -239,7 +253,8 @@ static void put_tsv(
 	put_tsv_head(b, p, by, self);
 	for (size_t i = 0; i < n; i++) {
 		format_tsv_number(b, i + 1, true);
-		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, self, &g->p[i].self);
+		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), self,
+			&g->p[i].self);
 		format_tsv_group(b, p->waits, by, &g->p[i]);
 		format_pass(o, b);
 	}
@@ -256,6 +271,10 @@ static void json_group(struct format_json *wr, enum ranking_by by, const struct 
 	json_begin(&wr->j, NULL, '{');
 	format_json_group(wr, by, g);
 	format_json_stats(wr, &g->stats);
+	if (g->has_p99)
+		json_u64(&wr->j, "p99_ns", g->p99_ns);
+	else
+		json_null(&wr->j, "p99_ns");
 	if (self)
 		format_json_amount(wr, "self", g->self);
 	if (w->n_threads)
@@ -345,7 +364,7 @@ static void put_around_tsv(struct out *o, struct buf *b, const struct report_pri
 	for (size_t i = 0; i < n; i++) {
 		buftext_str(b, g->p[i].is_call ? "syscall" : what);
 		buftext_str(b, "\t");
-		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, true, NULL);
+		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), true, NULL);
 		format_tsv_group(b, p->waits, RANKING_FUNCTION, &g->p[i]);
 		format_pass(o, b);
 	}
@@ -370,10 +389,11 @@ int report_function(struct out *o, const struct report_print *p, const struct ra
 		json_end(&wr.j, '}');
 		out_char(o, '\n');
 	} else if (p->format == REPORT_TSV) {
-		buftext_printf(&b, "relation\ttotal%s\tself%s\tcount\tmean%s\tmax%s\tthreads\tfunction\n",
+		buftext_printf(&b,
+			"relation\ttotal%s\tself%s\tcount\tmean%s\tp99%s\tmax%s\tthreads\tfunction\n", unit,
 			unit, unit, unit, unit);
 		buftext_str(&b, "function\t");
-		put_tsv_numbers(&b, p->waits, &r->total, r->threads, true, &r->self);
+		put_tsv_numbers(&b, p->waits, &r->total, r->threads, NULL, true, &r->self);
 		format_clean(&b, name, strlen(name));
 		buftext_str(&b, "\n");
 		put_around_tsv(o, &b, p, &r->callers, "caller");

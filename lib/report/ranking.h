@@ -51,14 +51,25 @@ struct ranking_group {
 	bool is_call; /* a callee: KEY is a system call, not a function */
 	struct wait_stats stats;
 	wait_sum self; /* functions: where it is the innermost one */
+	uint64_t p99_ns; /* 99 of 100 waits are not longer */
+	bool has_p99; /* known only where each wait is known by itself */
 	size_t threads; /* distinct ones */
 	size_t first_member; /* of THREADS in ranking->members */
+};
+
+/* A row with single waits, in a group. */
+struct ranking_use {
+	uint32_t group;
+	const struct wait_row *row;
 };
 
 struct ranking_groups {
 	struct ranking_group *p;
 	size_t n, cap;
 	struct idmap by_key;
+	const struct waits *of; /* NULL: no percentiles are wanted */
+	struct ranking_use *uses;
+	size_t n_uses, max_uses;
 };
 
 struct ranking_rest {
@@ -72,7 +83,7 @@ struct ranking {
 	wait_sum idle; /* of kind idle */
 	wait_sum blocked, runnable; /* of the others: known parts of their time */
 	struct ranking_groups groups; /* ranked, the greatest first */
-	struct ranking_member *members; /* NULL unless asked for */
+	struct ranking_member *members; /* NULL unless requested */
 	wait_sum ranked; /* their time, each wait once */
 	struct ranking_rest set_aside_idle, set_aside_once;
 };

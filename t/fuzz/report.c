@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (paragraphs_open(paths, 1, &in, NULL) == 0 && out_init(&out, null, NULL) == 0 &&
-		waits_read(&waits, in, data[0] % 5, NULL, NULL) == 0) {
+		waits_read(&waits, in, data[0] % 5, NULL, true, NULL) == 0) {
 		rank(&waits, data[0], &out);
 		compare(&waits, data[0], &out);
 	}
