@@ -188,6 +188,14 @@ static void put_rest(struct buf *b, const struct report_print *p, const struct r
 	buftext_str(b, option);
 }
 
+static void put_set_aside(struct buf *b, const struct report_print *p, const struct ranking *r)
+{
+	if (r->set_aside_idle.places || r->set_aside_once.places)
+		buftext_str(b, r->groups.n ? "\n" : "");
+	put_rest(b, p, &r->set_aside_idle, "idle: ", "; --idle ranks them too\n");
+	put_rest(b, p, &r->set_aside_once, "waited once, all the time: ", "; --all ranks them too\n");
+}
+
 static void put_table(struct buf *b, const struct report_print *p, const struct ranking *r)
 {
 	const struct ranking_groups *g = &r->groups;
@@ -204,10 +212,7 @@ static void put_table(struct buf *b, const struct report_print *p, const struct 
 		put_groups(b, p, g, by, r->ranked, format_title(by == RANKING_STACK ? RANKING_KIND : by),
 			by == RANKING_FUNCTION);
 	}
-	if (r->set_aside_idle.places || r->set_aside_once.places)
-		buftext_str(b, g->n ? "\n" : "");
-	put_rest(b, p, &r->set_aside_idle, "idle: ", "; --idle ranks them too\n");
-	put_rest(b, p, &r->set_aside_once, "waited once, all the time: ", "; --all ranks them too\n");
+	put_set_aside(b, p, r);
 }
 
 /* --- TSV --- */
@@ -403,6 +408,155 @@ int report_function(struct out *o, const struct report_print *p, const struct ra
 		put_around(&b, p, r, name);
 		format_pass(o, &b);
 	}
+	failed = b.failed || wr.failed;
+	buf_free(&b);
+	buf_free(&wr.text);
+	return failed ? err_nomem(e, "the report") : 0;
+}
+
+/* --- intervals --- */
+
+static void put_interval(struct buf *b, const struct report_print *p, const struct timeline *t, size_t i)
+{
+	const struct timeline_interval *v = &t->p[i];
+	const struct waits *w = p->waits;
+	char text[FORMAT_NUMBER_MAX];
+	size_t from = b->len, used;
+	struct buf kind = { 0 };
+
+	format_cell(b, format_time(text, (wait_sum)i * t->interval_ns), 9);
+	format_cell(b, format_time(text, v->total), 10);
+	if (w->has_split)
+		format_cell(b, format_time(text, v->runnable), 9);
+	format_cell(b, format_digits(text, v->count), 8);
+	format_cell(b, v->count ? format_time(text, v->len_ns / v->count) : "-", 9);
+	format_cell(b, v->count ? format_time(text, v->max_ns) : "-", 9);
+	format_cell(b, v->path == WAITS_NONE ? "-" : format_percent(text, v->greatest, v->total), 7);
+	used = format_columns(b->p + from, b->len - from) + 2;
+	if (v->kind) {
+		format_string(&kind, w, v->kind);
+		buftext_str(b, "  ");
+		format_cut(b, kind.p, kind.len, p->width > used + 12 ? p->width - used : 12);
+	}
+	buftext_str(b, "\n");
+	b->failed |= kind.failed;
+	buf_free(&kind);
+	if (v->path == WAITS_NONE)
+		return;
+	buftext_printf(b, "%*s", FORMAT_INDENT, "");
+	format_path(b, w, &w->paths[v->path], p->width - FORMAT_INDENT);
+	buftext_str(b, "\n");
+}
+
+static void put_timeline(struct out *o, struct buf *b, const struct report_print *p, const struct ranking *r,
+	const struct timeline *t, size_t n)
+{
+	char text[FORMAT_NUMBER_MAX];
+
+	put_summary(b, p, r);
+	buftext_str(b, "\n");
+	if (n < t->n)
+		buftext_printf(b, "the %zu first of ", n);
+	format_counted(b, t->n, "interval", "intervals");
+	buftext_str(b, " of ");
+	buftext_str(b, format_time(text, t->interval_ns));
+	buftext_str(b, "; below each the place with the greatest time, and % is its share\n");
+	format_cell(b, "from", 9);
+	format_cell(b, "time", 10);
+	if (p->waits->has_split)
+		format_cell(b, "runnable", 9);
+	format_cell(b, "count", 8);
+	format_cell(b, "mean", 9);
+	format_cell(b, "longest", 9);
+	format_cell(b, "%", 7);
+	buftext_str(b, p->waits->has_kind ? "  kind\n" : "\n");
+	for (size_t i = 0; i < n; i++) {
+		put_interval(b, p, t, i);
+		format_pass(o, b);
+	}
+	put_set_aside(b, p, r);
+}
+
+static void put_timeline_tsv(
+	struct out *o, struct buf *b, const struct report_print *p, const struct timeline *t, size_t n)
+{
+	buftext_str(b, "from_ns\ttotal_ns\tblocked_ns\trunnable_ns\tcount\tmean_ns\tmax_ns\tgreatest_ns\t");
+	buftext_str(b, format_tsv_title(RANKING_STACK));
+	buftext_str(b, "\n");
+	for (size_t i = 0; i < n; i++) {
+		const struct timeline_interval *v = &t->p[i];
+		const struct ranking_group g = { .key = v->path, .kind = v->kind };
+
+		format_tsv_number(b, (wait_sum)i * t->interval_ns, true);
+		format_tsv_number(b, v->total, true);
+		format_tsv_number(b, v->blocked, p->waits->has_split);
+		format_tsv_number(b, v->runnable, p->waits->has_split);
+		format_tsv_number(b, v->count, true);
+		format_tsv_number(b, v->count ? v->len_ns / v->count : 0, v->count);
+		format_tsv_number(b, v->max_ns, v->count);
+		format_tsv_number(b, v->greatest, v->path != WAITS_NONE);
+		if (v->path == WAITS_NONE)
+			buftext_str(b, "\t\t\n");
+		else
+			format_tsv_group(b, p->waits, RANKING_STACK, &g);
+		format_pass(o, b);
+	}
+}
+
+static void json_timeline(struct format_json *wr, const struct ranking *r, const struct timeline *t, size_t n)
+{
+	json_begin(&wr->j, NULL, '{');
+	json_u64(&wr->j, "interval_ns", t->interval_ns);
+	json_u64(&wr->j, "start_mono_ns", t->start_ns);
+	format_json_summary(wr, r);
+	json_line(&wr->j, 2);
+	json_begin(&wr->j, "rows", '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct timeline_interval *v = &t->p[i];
+		const struct ranking_group g = { .key = v->path, .kind = v->kind };
+
+		json_line(&wr->j, 4);
+		json_begin(&wr->j, NULL, '{');
+		format_json_sum(wr, "from_ns", (wait_sum)i * t->interval_ns);
+		format_json_sum(wr, "total_ns", v->total);
+		if (wr->w->has_split) {
+			format_json_sum(wr, "blocked_ns", v->blocked);
+			format_json_sum(wr, "runnable_ns", v->runnable);
+		}
+		json_u64(&wr->j, "count", v->count);
+		if (v->count) {
+			format_json_sum(wr, "mean_ns", v->len_ns / v->count);
+			json_u64(&wr->j, "max_ns", v->max_ns);
+		}
+		if (v->path != WAITS_NONE) {
+			json_begin(&wr->j, "greatest", '{');
+			format_json_sum(wr, "total_ns", v->greatest);
+			format_json_group(wr, RANKING_STACK, &g);
+			json_end(&wr->j, '}');
+		}
+		json_end(&wr->j, '}');
+	}
+	json_end(&wr->j, ']');
+	json_end(&wr->j, '}');
+}
+
+int report_timeline(struct out *o, const struct report_print *p, const struct ranking *r,
+	const struct timeline *t, struct err *e)
+{
+	struct format_json wr = { .j = { .o = o, .spaced = true }, .w = p->waits };
+	const size_t n = p->top ? MIN(p->top, t->n) : t->n;
+	struct buf b = { 0 };
+	bool failed;
+
+	if (p->format == REPORT_JSON) {
+		json_timeline(&wr, r, t, n);
+		out_char(o, '\n');
+	} else if (p->format == REPORT_TSV) {
+		put_timeline_tsv(o, &b, p, t, n);
+	} else {
+		put_timeline(o, &b, p, r, t, n);
+	}
+	format_pass(o, &b);
 	failed = b.failed || wr.failed;
 	buf_free(&b);
 	buf_free(&wr.text);

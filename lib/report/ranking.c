@@ -496,6 +496,12 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 		count_threads(&r->groups, &m);
 		sort_groups(&r->groups, w, opts->by);
 	}
+	if (!code && opts->rows) {
+		r->row_is_ranked = calloc(w->n_rows + 1, sizeof(*r->row_is_ranked));
+		code = r->row_is_ranked ? 0 : -ENOMEM;
+		for (size_t i = 0; i < w->n_rows && !code; i++)
+			r->row_is_ranked[i] = lots[i] == LOT_RANKED;
+	}
 	if (opts->members)
 		r->members = TAKE_PTR(m.p);
 	free(m.p);
@@ -505,7 +511,9 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 void ranking_free(struct ranking *r)
 {
 	free(r->members);
+	free(r->row_is_ranked);
 	r->members = NULL;
+	r->row_is_ranked = NULL;
 	free_groups(&r->groups);
 }
 

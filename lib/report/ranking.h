@@ -33,6 +33,7 @@ struct ranking_opts {
 	const char *kinds; /* only these, separated by commas; NULL = all */
 	bool any_kind; /* places of one path are one, whatever their kinds */
 	bool members; /* keep the threads of groups, too */
+	bool rows; /* keep which rows are ranked, too */
 	/* A place that waited once, all the time, is ranked all the same if this says so; NULL = none is. */
 	bool (*rank_once)(void *ctx, const struct waits *w, uint32_t path, uint32_t kind);
 	void *ctx;
@@ -84,6 +85,7 @@ struct ranking {
 	wait_sum blocked, runnable; /* of the others: known parts of their time */
 	struct ranking_groups groups; /* ranked, the greatest first */
 	struct ranking_member *members; /* NULL unless requested */
+	bool *row_is_ranked; /* by index of waits->rows; NULL unless requested */
 	wait_sum ranked; /* their time, each wait once */
 	struct ranking_rest set_aside_idle, set_aside_once;
 };

@@ -183,7 +183,8 @@ static int add_event(struct reader *r, const struct folding_added *a, struct err
 		.open = a->wait->open };
 	uint64_t end;
 
-	if (!seconds(a->header->time, &v.begin_ns) || __builtin_add_overflow(v.begin_ns, v.len_ns, &end)) {
+	/* events have 32-bit indexes */
+	if (w->n_events >= UINT32_MAX || !seconds(a->header->time, &v.begin_ns) || __builtin_add_overflow(v.begin_ns, v.len_ns, &end)) {
 		w->n_sums++;
 		return 0;
 	}
@@ -954,6 +955,44 @@ bool waits_malformed(const struct waits *w, const char *tool, struct err *e)
 		err_hint(e, "%s reads captures, the text of symbolize or of 'perf script', and folded lines",
 			tool);
 	return true;
+}
+
+/* --- each wait --- */
+
+int waits_need_each(const struct waits *w, const char *path, struct err *e)
+{
+	if (w->n_events && w->n_events >= w->n_sums)
+		return 0;
+	err_set(e, -ENODATA, "when each wait was is not in '%s', only sums of waits", waits_file_name(path));
+	err_hint(e, "record with 'offcpu-record --events'; text must be that of 'symbolize --events'");
+	return -ENODATA;
+}
+
+bool waits_have_sums(const struct waits *w, struct err *e)
+{
+	if (!w->n_sums)
+		return false;
+	err_set(e, -ENODATA, "%llu of %llu waits are known only as sums and are left out",
+		(unsigned long long)w->n_sums, (unsigned long long)add_saturating(w->n_sums, w->n_events));
+	return true;
+}
+
+uint64_t waits_start(const struct waits *w)
+{
+	uint64_t start = w->start_ns ? w->start_ns : UINT64_MAX;
+
+	for (size_t i = 0; i < w->n_events; i++)
+		start = MIN(start, w->events[i].begin_ns);
+	return start;
+}
+
+uint64_t waits_end(const struct waits *w)
+{
+	uint64_t end = w->start_ns ? add_saturating(w->start_ns, w->elapsed_ns) : 0;
+
+	for (size_t i = 0; i < w->n_events; i++)
+		end = MAX(end, w->events[i].begin_ns + w->events[i].len_ns);
+	return end;
 }
 
 /* --- stacks alone --- */

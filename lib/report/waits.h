@@ -177,6 +177,18 @@ bool waits_filtered(const struct waits *w, struct err *e);
 bool waits_malformed(const struct waits *w, const char *tool, struct err *e);
 const char *waits_file_name(const char *path); /* "standard input" for "-" */
 
+/*
+ * 0 if waits were kept by themselves, at least most of them, or -ENODATA: PATH has only sums. The other
+ * function: whether it has sums too, with a message.
+ */
+int waits_need_each(const struct waits *w, const char *path, struct err *e);
+bool waits_have_sums(const struct waits *w, struct err *e);
+
+/* When the recording began, or if that is not known the first of its waits; CLOCK_MONOTONIC. */
+uint64_t waits_start(const struct waits *w);
+/* When it ended, or the last of its waits. */
+uint64_t waits_end(const struct waits *w);
+
 static inline const char *waits_string(const struct waits *w, uint32_t id, size_t *len)
 {
 	return intern_text(&w->strings, id, len);
