@@ -152,7 +152,7 @@ static int too_many(uint64_t len_ns, uint64_t interval_ns, struct err *e)
 		uint64_t ns;
 		const char *name;
 	} units[] = { { 1000000000, "s" }, { 1000000, "ms" }, { 1000, "us" }, { 1, "ns" } };
-	const uint64_t least = round_up(len_ns / TIMELINE_MAX + 1);
+	const uint64_t least = round_up((len_ns - 1) / TIMELINE_MAX + 1);
 	char len[FORMAT_NUMBER_MAX], interval[FORMAT_NUMBER_MAX];
 	size_t u = 0;
 
@@ -172,7 +172,7 @@ int timeline_make(struct timeline *t, const struct waits *w, const struct rankin
 	bool made;
 
 	*t = (struct timeline){ .start_ns = waits_start(w), .interval_ns = interval_ns };
-	if (len / interval_ns >= TIMELINE_MAX)
+	if (len && (len - 1) / interval_ns >= TIMELINE_MAX)
 		return too_many(len, interval_ns, e);
 	/* one more, if a wait of no length is at the very end */
 	t->n = (size_t)(len / interval_ns) + 1;
