@@ -178,8 +178,13 @@ static int explain(struct walk *k, const struct critical_wait *v, uint64_t from,
 	}
 	if (c->first[waker->thread] == c->first[waker->thread + 1])
 		return give(k, from, CRITICAL_BLOCKED, v, CRITICAL_NOT_RECORDED, e);
-	if (c->on_path[waker->thread])
-		return give(k, from, CRITICAL_BLOCKED, v, CRITICAL_CONTRADICTION, e);
+	/* it waits for this thread since FLOOR or longer, so it had woken it by then */
+	if (c->on_path[waker->thread]) {
+		bool late = woke && v->begin_ns <= k->levels[k->n - 1].floor && k->t - from <= CRITICAL_SLACK_NS;
+
+		return late ? give(k, from, CRITICAL_RUNNABLE, v, 0, e)
+			    : give(k, from, CRITICAL_BLOCKED, v, CRITICAL_CONTRADICTION, e);
+	}
 	other = woke ? find_before(c, waker->thread, k->t) : NULL;
 	if (other && other->end_ns > k->t) {
 		int code;

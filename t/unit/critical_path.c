@@ -346,11 +346,23 @@ static void slack(struct tap *t)
 	intern_free(&m.w.strings);
 
 	make(&m);
-	add(&m, 0, 0, 100, 0, 1);
-	add(&m, 1, 0, 100, 0, 0);
-	tap_eq_str(t, path_of(&m, 0, 0, 100, &b), "B wait 0-100 contradiction",
+	add(&m, 0, 0, 2000000, 0, 1);
+	add(&m, 1, 0, 2000000, 0, 0);
+	tap_eq_str(t, path_of(&m, 0, 0, 2000000, &b), "B wait 0-2000000 contradiction",
 		"two threads that wait for one another all the time: there is no loop");
 	tap_eq_str(t, path_of(&m, 0, 0, 50, &b), "B wait 0-50 contradiction", "nor within their waits");
+	intern_free(&m.w.strings);
+
+	make(&m);
+	add(&m, 0, 1000, 9000, 0, 1); /* A waits for B, which it had woken before: */
+	add(&m, 1, 0, 2000, 500, 0); /* as noted, a little later */
+	tap_eq_str(t, path_of(&m, 0, 1000, 9000, &b), "B queue 1000-1500, B queue 1500-2000, B run 2000-9000",
+		"a thread that was woken by one that waits for it is runnable since then");
+	m.events[1].begin_ns = 1200;
+	m.events[1].len_ns = 800;
+	tap_eq_str(t, path_of(&m, 0, 1000, 9000, &b),
+		"B none 1000-1200, B wait 1200-1500 contradiction, B queue 1500-2000, B run 2000-9000",
+		"not if it began to wait after that");
 	intern_free(&m.w.strings);
 	buf_free(&b);
 }
