@@ -187,13 +187,14 @@ static int explain(struct walk *k, const struct critical_wait *v, uint64_t from,
 	}
 	other = woke ? find_before(c, waker->thread, k->t) : NULL;
 	if (other && other->end_ns > k->t) {
-		int code;
+		bool late = other->begin_ns > from && k->t - other->begin_ns <= CRITICAL_SLACK_NS;
+		int code = late ? give(k, other->begin_ns, CRITICAL_RUNNABLE, v, 0, e) : 0;
 
-		if (other->begin_ns <= from || k->t - other->begin_ns > CRITICAL_SLACK_NS)
-			return give(k, from, CRITICAL_BLOCKED, v, CRITICAL_CONTRADICTION, e);
-		code = give(k, other->begin_ns, CRITICAL_RUNNABLE, v, 0, e);
 		if (code)
 			return code;
+		/* else noted early: it woke the thread after its own wait, if that ended in time */
+		if (!late && other->end_ns > v->end_ns)
+			return give(k, from, CRITICAL_BLOCKED, v, CRITICAL_CONTRADICTION, e);
 	}
 	return enter(k, waker->thread, from, e);
 }

@@ -10,9 +10,16 @@
  *   blocked    before that. If another thread ended the wait and was recorded, the path goes on in that thread,
  *              from the wake-up back to where the wait began, and returns. Else it is the wait itself.
  *
- * A waker cannot be blocked while it wakes. The kernel notes a wake-up of a thread on another CPU only when that
- * CPU takes the thread, by which time its waker may wait already: that long the thread counts as runnable, if it is
- * not longer than CRITICAL_SLACK_NS. Else the records contradict one another, and that wait is not followed.
+ * A waker cannot be blocked while it wakes, but the time of the wake-up is the scheduler's account of what was
+ * runnable, counted back from the end of the wait:
+ *
+ *   late       A CPU takes a thread that another CPU has woken when it comes to that, and the waker may wait already.
+ *              That long the thread counts as runnable, if it is not longer than CRITICAL_SLACK_NS.
+ *   early      Linux 6.12 and later leave a thread that sleeps on its run queue for a while, and count it as runnable
+ *              from then on if it is moved to another CPU. If the waker's own wait was over before the thread ran,
+ *              the path goes on in that wait.
+ *
+ * Else the records contradict one another, and the wait is not followed.
  *
  * Records may be anything: waits of a thread that overlap are cut, and a path never has a thread below itself. So
  * a path has at most three parts for each wait, and their sum is the window.

@@ -343,6 +343,10 @@ static void slack(struct tap *t)
 	m.events[1].begin_ns = 7000000;
 	tap_eq_str(t, path_of(&m, 0, 0, 10000000, &b), "A wait 0-9000000 contradiction, A queue 9000000-10000000",
 		"not if it has waited for longer than that takes");
+	m.events[1].len_ns = 2500000;
+	tap_eq_str(t, path_of(&m, 0, 0, 10000000, &b),
+		"B none 0-7000000, B wait 7000000-9000000 interrupt, A queue 9000000-10000000",
+		"a waker whose wait is over before the thread runs has woken it later than is noted");
 	intern_free(&m.w.strings);
 
 	make(&m);
