@@ -460,7 +460,7 @@ static void put_timeline(struct out *o, struct buf *b, const struct report_print
 	format_counted(b, t->n, "interval", "intervals");
 	buftext_str(b, " of ");
 	buftext_str(b, format_time(text, t->interval_ns));
-	buftext_str(b, "; below each the place with the greatest time, and % is its share\n");
+	buftext_str(b, "; the greatest place of each below it, and its share as %\n");
 	format_cell(b, "from", 9);
 	format_cell(b, "time", 10);
 	if (p->waits->has_split)

@@ -127,7 +127,7 @@ wait_sum wait_stats_mean(const struct wait_stats *s)
 
 /* --- single waits --- */
 
-#define BUCKET_BITS 7 /* the first bit of a number and so many more are its bucket */
+#define BUCKET_BITS 6 /* the first bit of a number and so many more are its bucket */
 
 uint32_t wait_bucket(uint64_t ns)
 {

@@ -9,8 +9,8 @@
  *	storage	which sleeps for 4 ms, works and answers; the server works, then waits for the lock until
  *	keeper	has worked and releases it; the server works and answers
  *
- * A request is between two waits of the client in next_request(). A thread that wakes another is not preempted by
- * it (SCHED_BATCH), for then the request would go on while its sender has not begun to wait.
+ * A request is between two waits of the client in next_request(). Where that is allowed, no other thread gets
+ * their CPUs (SCHED_FIFO): a thread that is preempted when it has sent a request has not begun to wait for it.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -135,9 +135,11 @@ int main(void)
 	uint64_t elapsed = 0;
 
 	prctl(PR_SET_NAME, "client");
-	sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 }); /* threads inherit it */
+	/* threads inherit it; two of them at most work at a time */
+	if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = 1 }) != 0)
+		sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 });
 	for (int i = 0; i < QUEUES; i++)
-		queue[i] = eventfd(0, 0);
+		queue[i] = eventfd(0, EFD_SEMAPHORE); /* each message by itself */
 	if (pthread_create(&threads[0], NULL, run_server, NULL) ||
 		pthread_create(&threads[1], NULL, run_storage, NULL) ||
 		pthread_create(&threads[2], NULL, run_keeper, NULL))
