@@ -84,8 +84,8 @@ static int check(const struct cli *c, void *opts)
 	if (o->to_ns && o->from_ns >= o->to_ns)
 		return cli_usage(c, "--from must be before --to");
 	if ((o->chain || o->interval_ns) && o->files.n > 1)
-		return cli_usage(c, "%s is of one recording, not of %zu", o->chain ? "--chain" : "--by with a time",
-			o->files.n);
+		return cli_usage(c, "%s is of one recording, not of %zu",
+			o->chain ? "--chain" : "--by with a time", o->files.n);
 	return CLI_OK;
 }
 
@@ -145,11 +145,9 @@ static int print_ranking(const struct opts *o, const struct waits *w, struct out
 static int print_timeline(const struct opts *o, const struct waits *w, struct out *out, struct err *e)
 {
 	struct ranking_opts opts = o->ranking;
-	struct report_print p = { .waits = w,
-		.opts = &opts,
-		.format = o->format,
-		.top = o->top,
-		.width = format_width(o->width) };
+	struct report_print p = {
+		.waits = w, .opts = &opts, .format = o->format, .top = o->top, .width = format_width(o->width)
+	};
 	struct timeline timeline = { 0 };
 	struct ranking ranking = { 0 };
 	int code;
@@ -207,8 +205,8 @@ static int add_requests(const struct opts *o, const struct critical_waits *c, st
 	int code = 0;
 
 	while (!code && mark != INTERN_NONE &&
-		critical_next_request(c, p->thread, mark, &i, start + p->window.from_ns, start + p->window.to_ns,
-			&begin, &end)) {
+		critical_next_request(c, p->thread, mark, &i, start + p->window.from_ns,
+			start + p->window.to_ns, &begin, &end)) {
 		code = critical_add(path, c, p->thread, begin, end, false, e);
 		if (!p->n_requests++ || end - begin > longest) {
 			longest = end - begin;
@@ -218,7 +216,8 @@ static int add_requests(const struct opts *o, const struct critical_waits *c, st
 	if (code)
 		return code;
 	if (!p->n_requests) {
-		err_set(e, -ENOENT, "the thread has no two waits in '%s', between which a request would be", o->mark);
+		err_set(e, -ENOENT, "the thread has no two waits in '%s', between which a request would be",
+			o->mark);
 		err_hint(e, "--by function --all lists the functions of waits");
 		return -ENOENT;
 	}

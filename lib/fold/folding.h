@@ -80,7 +80,8 @@ struct folding_added {
 	uint64_t weight;
 	const struct perfscript_header *header;
 	const struct perfscript_wait *wait;
-	struct perfscript_str waker; /* "comm pid/tid" or "[timer]": who ended the wait; empty if not recorded */
+	struct perfscript_str
+		waker; /* "comm pid/tid" or "[timer]": who ended the wait; empty if not recorded */
 };
 
 /*

@@ -164,7 +164,8 @@ static int explain(struct walk *k, const struct critical_wait *v, uint64_t from,
 	const struct wait_waker *waker;
 
 	if (event->waker == WAITS_NONE)
-		return give(k, from, CRITICAL_BLOCKED, v, event->open ? CRITICAL_NOT_ENDED : CRITICAL_NO_WAKER, e);
+		return give(k, from, CRITICAL_BLOCKED, v,
+			event->open ? CRITICAL_NOT_ENDED : CRITICAL_NO_WAKER, e);
 	waker = &c->w->wakers[event->waker];
 	if (waker->thread == WAITS_NONE) {
 		size_t len;
@@ -180,7 +181,8 @@ static int explain(struct walk *k, const struct critical_wait *v, uint64_t from,
 		return give(k, from, CRITICAL_BLOCKED, v, CRITICAL_NOT_RECORDED, e);
 	/* it waits for this thread since FLOOR or longer, so it had woken it by then */
 	if (c->on_path[waker->thread]) {
-		bool late = woke && v->begin_ns <= k->levels[k->n - 1].floor && k->t - from <= CRITICAL_SLACK_NS;
+		bool late =
+			woke && v->begin_ns <= k->levels[k->n - 1].floor && k->t - from <= CRITICAL_SLACK_NS;
 
 		return late ? give(k, from, CRITICAL_RUNNABLE, v, 0, e)
 			    : give(k, from, CRITICAL_BLOCKED, v, CRITICAL_CONTRADICTION, e);
@@ -211,8 +213,8 @@ static int step(struct walk *k, struct err *e)
 	if (!v)
 		return give(k, level->floor, CRITICAL_OUTSIDE, NULL, 0, e);
 	if (v->end_ns < k->t)
-		return give(k, MAX(v->end_ns, level->floor), last ? CRITICAL_OUTSIDE : CRITICAL_RUNNING, NULL, 0,
-			e);
+		return give(k, MAX(v->end_ns, level->floor), last ? CRITICAL_OUTSIDE : CRITICAL_RUNNING, NULL,
+			0, e);
 	from = MAX(v->begin_ns, level->floor);
 	wake = woken(k->c, v);
 	if (k->t > wake)
@@ -262,13 +264,15 @@ static int add_segment(void *ctx, const struct critical_segment *s, struct err *
 		part.path = row->path;
 		part.kind = row->kind;
 		part.waker = event->waker == WAITS_NONE ? 0 : a->w->wakers[event->waker].name;
-		place = idmap_put(&path->by_place, part.path, part.kind, (uint32_t)path->by_place.n + 1, NULL);
+		place = idmap_put(
+			&path->by_place, part.path, part.kind, (uint32_t)path->by_place.n + 1, NULL);
 		if (place == UINT32_MAX)
 			return err_nomem(e, "the path");
 		path->blocked[s->end] += len;
 	}
 	i = idmap_put(&path->by_part, (uint64_t)s->thread << 32 | place,
-		(uint64_t)part.waker << 32 | (uint64_t)s->what << 8 | (uint64_t)s->end, (uint32_t)path->n, &added);
+		(uint64_t)part.waker << 32 | (uint64_t)s->what << 8 | (uint64_t)s->end, (uint32_t)path->n,
+		&added);
 	if (i == UINT32_MAX || base_grow(&path->parts, &path->cap, path->n + 1, sizeof(*path->parts)) != 0)
 		return err_nomem(e, "the path");
 	if (added)
@@ -281,7 +285,8 @@ static int add_segment(void *ctx, const struct critical_segment *s, struct err *
 	path->of[s->what] += len;
 	if (!a->segments)
 		return 0;
-	if (base_grow(&path->segments, &path->max_segments, path->n_segments + 1, sizeof(*path->segments)) != 0)
+	if (base_grow(&path->segments, &path->max_segments, path->n_segments + 1, sizeof(*path->segments)) !=
+		0)
 		return err_nomem(e, "the parts of the path");
 	path->segments[path->n_segments++] = *s;
 	return 0;

@@ -2,27 +2,27 @@
 /*
  * critical_path - which chain of waits and runs made up a thread's time.
  *
- * The path is found backwards, from the end of a window of time to its beginning, and each nanosecond belongs to
- * one part of it:
+ * The path is found backwards, from the end of a window of time to its beginning, and each nanosecond belongs
+ * to one part of it:
  *
  *   running    between two waits, on a CPU as far as is known
  *   runnable   at the end of a wait, on a run queue: after the wake-up, or since it lost the CPU
- *   blocked    before that. If another thread ended the wait and was recorded, the path goes on in that thread,
- *              from the wake-up back to where the wait began, and returns. Else it is the wait itself.
+ *   blocked    before that. If another thread ended the wait and was recorded, the path goes on in that
+ * thread, from the wake-up back to where the wait began, and returns. Else it is the wait itself.
  *
- * A waker cannot be blocked while it wakes, but the time of the wake-up is the scheduler's account of what was
- * runnable, counted back from the end of the wait:
+ * A waker cannot be blocked while it wakes, but the time of the wake-up is the scheduler's account of what
+ * was runnable, counted back from the end of the wait:
  *
- *   late       A CPU takes a thread that another CPU has woken when it comes to that, and the waker may wait already.
- *              That long the thread counts as runnable, if it is not longer than CRITICAL_SLACK_NS.
- *   early      Linux 6.12 and later leave a thread that sleeps on its run queue for a while, and count it as runnable
- *              from then on if it is moved to another CPU. If the waker's own wait was over before the thread ran,
- *              the path goes on in that wait.
+ *   late       A CPU takes a thread that another CPU has woken when it comes to that, and the waker may wait
+ * already. That long the thread counts as runnable, if it is not longer than CRITICAL_SLACK_NS. early
+ * Linux 6.12 and later leave a thread that sleeps on its run queue for a while, and count it as runnable from
+ * then on if it is moved to another CPU. If the waker's own wait was over before the thread ran, the path
+ * goes on in that wait.
  *
  * Else the records contradict one another, and the wait is not followed.
  *
- * Records may be anything: waits of a thread that overlap are cut, and a path never has a thread below itself. So
- * a path has at most three parts for each wait, and their sum is the window.
+ * Records may be anything: waits of a thread that overlap are cut, and a path never has a thread below
+ * itself. So a path has at most three parts for each wait, and their sum is the window.
  */
 #ifndef STACKTOOLS_REPORT_CRITICAL_PATH_H
 #define STACKTOOLS_REPORT_CRITICAL_PATH_H
@@ -65,7 +65,8 @@ struct critical_wait {
 
 struct critical_waits {
 	const struct waits *w;
-	struct critical_wait *p; /* of all threads: by thread, then by time, without gap or overlap within it */
+	struct critical_wait
+		*p; /* of all threads: by thread, then by time, without gap or overlap within it */
 	size_t *first; /* by thread, and one more */
 	size_t n_cut; /* waits that overlapped others of their thread */
 	bool *on_path; /* by thread, while walking */
@@ -114,8 +115,8 @@ void critical_sort(struct critical_path *path);
 void critical_path_free(struct critical_path *path);
 
 /*
- * Requests: the time between two waits of THREAD in which the function MARK, a string, is on the stack, from the
- * end of one to the beginning of the next. *I is 0 at first. True with the next one in [FROM, TO).
+ * Requests: the time between two waits of THREAD in which the function MARK, a string, is on the stack, from
+ * the end of one to the beginning of the next. *I is 0 at first. True with the next one in [FROM, TO).
  */
 bool critical_next_request(const struct critical_waits *c, uint32_t thread, uint32_t mark, size_t *i,
 	uint64_t from, uint64_t to, uint64_t *begin, uint64_t *end);

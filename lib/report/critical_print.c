@@ -78,7 +78,8 @@ static void put_what(struct buf *b, const struct waits *w, const struct critical
 }
 
 /* The rest of a row that began at FROM: who and what, and below it where. */
-static void put_names(struct buf *b, const struct critical_print *p, const struct critical_part *part, size_t from)
+static void put_names(
+	struct buf *b, const struct critical_print *p, const struct critical_part *part, size_t from)
 {
 	const struct waits *w = p->waits;
 	struct buf name = { 0 }, what = { 0 };
@@ -110,7 +111,8 @@ static void put_titles(struct buf *b)
 	buftext_printf(b, "  %-*s  what\n", THREAD_COLUMNS, "thread");
 }
 
-static void put_parts(struct out *o, struct buf *b, const struct critical_print *p, const struct critical_path *path)
+static void put_parts(
+	struct out *o, struct buf *b, const struct critical_print *p, const struct critical_path *path)
 {
 	const size_t n = p->top ? MIN(p->top, path->n) : path->n;
 	char text[FORMAT_NUMBER_MAX];
@@ -274,7 +276,8 @@ static void put_tsv(struct out *o, struct buf *b, const struct critical_print *p
 	buftext_printf(b, "%s\twhat\twaker\twhy\t%s\n", format_tsv_title(RANKING_THREAD),
 		format_tsv_title(RANKING_STACK));
 	for (size_t i = 0; i < n; i++) {
-		struct critical_part part = p->segments ? part_of(p->waits, &path->segments[i]) : path->parts[i];
+		struct critical_part part =
+			p->segments ? part_of(p->waits, &path->segments[i]) : path->parts[i];
 
 		format_tsv_number(b, p->segments ? path->segments[i].from_ns - start : i + 1, true);
 		format_tsv_number(b, part.total, true);
@@ -298,10 +301,12 @@ static void json_names(struct format_json *wr, const struct critical_part *part)
 		return;
 	format_json_text(wr, "waker", part->waker);
 	json_str(&wr->j, "why", ends[part->end]);
-	format_json_group(wr, RANKING_STACK, &(struct ranking_group){ .key = part->path, .kind = part->kind });
+	format_json_group(
+		wr, RANKING_STACK, &(struct ranking_group){ .key = part->path, .kind = part->kind });
 }
 
-static void json_path(struct format_json *wr, const struct critical_print *p, const struct critical_path *path)
+static void json_path(
+	struct format_json *wr, const struct critical_print *p, const struct critical_path *path)
 {
 	const size_t n = p->top ? MIN(p->top, path->n) : path->n;
 

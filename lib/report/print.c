@@ -369,7 +369,8 @@ static void put_around_tsv(struct out *o, struct buf *b, const struct report_pri
 	for (size_t i = 0; i < n; i++) {
 		buftext_str(b, g->p[i].is_call ? "syscall" : what);
 		buftext_str(b, "\t");
-		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), true, NULL);
+		put_tsv_numbers(
+			b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), true, NULL);
 		format_tsv_group(b, p->waits, RANKING_FUNCTION, &g->p[i]);
 		format_pass(o, b);
 	}

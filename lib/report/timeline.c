@@ -58,7 +58,9 @@ static int by_place(const void *a, const void *b, void *waits)
 	const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
 	const struct wait_row *x = &w->rows[w->events[i].row], *y = &w->rows[w->events[k].row];
 
-	return x->path != y->path ? CMP(x->path, y->path) : x->kind != y->kind ? CMP(x->kind, y->kind) : CMP(i, k);
+	return x->path != y->path   ? CMP(x->path, y->path)
+	       : x->kind != y->kind ? CMP(x->kind, y->kind)
+				    : CMP(i, k);
 }
 
 static bool same_place(const struct waits *w, uint32_t i, uint32_t k)
@@ -70,7 +72,8 @@ static bool same_place(const struct waits *w, uint32_t i, uint32_t k)
 
 static void add_event(struct work *k, const struct wait_event *v)
 {
-	const uint64_t interval = k->t->interval_ns, from = v->begin_ns - k->t->start_ns, to = from + v->len_ns;
+	const uint64_t interval = k->t->interval_ns, from = v->begin_ns - k->t->start_ns,
+		       to = from + v->len_ns;
 	struct timeline_interval *first = &k->t->p[from / interval];
 
 	first->count++;

@@ -30,8 +30,8 @@ struct timeline {
 };
 
 /*
- * Of the waits that R, made with its rows, ranks. -ERANGE with a hint if there would be too many intervals, or
- * -ENOMEM. Release with timeline_free().
+ * Of the waits that R, made with its rows, ranks. -ERANGE with a hint if there would be too many intervals,
+ * or -ENOMEM. Release with timeline_free().
  */
 int timeline_make(struct timeline *t, const struct waits *w, const struct ranking *r, uint64_t interval_ns,
 	struct err *e);

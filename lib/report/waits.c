@@ -184,7 +184,8 @@ static int add_event(struct reader *r, const struct folding_added *a, struct err
 	uint64_t end;
 
 	/* events have 32-bit indexes */
-	if (w->n_events >= UINT32_MAX || !seconds(a->header->time, &v.begin_ns) || __builtin_add_overflow(v.begin_ns, v.len_ns, &end)) {
+	if (w->n_events >= UINT32_MAX || !seconds(a->header->time, &v.begin_ns) ||
+		__builtin_add_overflow(v.begin_ns, v.len_ns, &end)) {
 		w->n_sums++;
 		return 0;
 	}

@@ -67,8 +67,8 @@ struct wait_row {
 };
 
 /*
- * How many single waits of a row are about as long: a histogram whose buckets are at most 1/64 as wide as what is
- * in them, so that the middle of one is wrong by 1/128, 0.8 %, at most; below 128 ns it is exact.
+ * How many single waits of a row are about as long: a histogram whose buckets are at most 1/64 as wide as
+ * what is in them, so that the middle of one is wrong by 1/128, 0.8 %, at most; below 128 ns it is exact.
  */
 struct wait_bin {
 	uint32_t row, bucket;

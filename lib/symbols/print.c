@@ -117,9 +117,10 @@ static void perf_text_head(struct buf *b, const struct cap_reader *c, const stru
 	put_value(b, "\n# host: hostname=", h->hostname);
 	put_value(b, " recorder=", h->recorder);
 	buftext_printf(b, " start=%s", utc(h->start_real_ns, start));
-	buftext_printf(b, " duration=%" PRIu64 ".%03" PRIu64, duration_ns(c) / NS,
-		duration_ns(c) % NS / 1000000);
-	buftext_printf(b, " monotonic=%" PRIu64 ".%09" PRIu64 "\n", h->start_mono_ns / NS, h->start_mono_ns % NS);
+	buftext_printf(
+		b, " duration=%" PRIu64 ".%03" PRIu64, duration_ns(c) / NS, duration_ns(c) % NS / 1000000);
+	buftext_printf(
+		b, " monotonic=%" PRIu64 ".%09" PRIu64 "\n", h->start_mono_ns / NS, h->start_mono_ns % NS);
 	buftext_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64, t->waits,
 		t->total_ns, t->lost);
 	if (t->samples)

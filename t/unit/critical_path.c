@@ -43,7 +43,8 @@ static void make(struct made *m)
 	}
 	m->wakers[TIMER] = (struct wait_waker){ intern_put(&m->w.strings, "[timer]", 7), WAITS_NONE, true };
 	m->wakers[STRANGER] = (struct wait_waker){ intern_put(&m->w.strings, "sh", 2), WAITS_NONE, false };
-	m->wakers[HIDDEN] = (struct wait_waker){ intern_put(&m->w.strings, "[hidden]", 8), WAITS_NONE, false };
+	m->wakers[HIDDEN] =
+		(struct wait_waker){ intern_put(&m->w.strings, "[hidden]", 8), WAITS_NONE, false };
 }
 
 /* THREAD waits in [FROM, TO), the last RUNNABLE of it on a run queue. */
@@ -64,7 +65,8 @@ static struct wait_event *add(
 static const char *path_of(const struct made *m, uint32_t thread, uint64_t from, uint64_t to, struct buf *b)
 {
 	static const char *const whats[] = { "run", "queue", "wait", "none" };
-	static const char *const ends[] = { "interrupt", "open", "no-waker", "hidden", "stranger", "contradiction" };
+	static const char *const ends[] = { "interrupt", "open", "no-waker", "hidden", "stranger",
+		"contradiction" };
 	struct critical_waits c = { 0 };
 	struct critical_path path = { 0 };
 
@@ -91,13 +93,16 @@ static void known(struct tap *t)
 	struct made m;
 
 	make(&m);
-	tap_eq_str(t, path_of(&m, 0, 10, 20, &b), "A none 10-20", "a thread without waits: nothing is known of it");
+	tap_eq_str(t, path_of(&m, 0, 10, 20, &b), "A none 10-20",
+		"a thread without waits: nothing is known of it");
 	add(&m, 0, 10, 20, 2, TIMER);
-	tap_eq_str(t, path_of(&m, 0, 0, 30, &b), "A none 0-10, A wait 10-18 interrupt, A queue 18-20, A none 20-30",
+	tap_eq_str(t, path_of(&m, 0, 0, 30, &b),
+		"A none 0-10, A wait 10-18 interrupt, A queue 18-20, A none 20-30",
 		"before its first wait and after its last one nothing is known");
 	add(&m, 0, 25, 27, 0, TIMER);
 	tap_eq_str(t, path_of(&m, 0, 10, 27, &b),
-		"A wait 10-18 interrupt, A queue 18-20, A run 20-25, A wait 25-27 interrupt", "between two waits it runs");
+		"A wait 10-18 interrupt, A queue 18-20, A run 20-25, A wait 25-27 interrupt",
+		"between two waits it runs");
 	tap_eq_str(t, path_of(&m, 0, 12, 19, &b), "A wait 12-18 interrupt, A queue 18-19",
 		"a window may begin and end within a wait");
 	tap_eq_str(t, path_of(&m, 0, 12, 12, &b), "", "an empty window has no path");
@@ -109,7 +114,8 @@ static void known(struct tap *t)
 	add(&m, 1, 50, 80, 0, 2); /* and waits for C */
 	add(&m, 2, 40, 60, 10, TIMER);
 	tap_eq_str(t, path_of(&m, 0, 0, 100, &b),
-		"B none 0-10, B wait 10-25 interrupt, B queue 25-30, B run 30-50, C queue 50-60, C run 60-80, "
+		"B none 0-10, B wait 10-25 interrupt, B queue 25-30, B run 30-50, C queue 50-60, C run "
+		"60-80, "
 		"B run 80-99, A queue 99-100",
 		"a wait is what its waker did in the meantime, and so on");
 	tap_eq_str(t, path_of(&m, 0, 20, 70, &b),
@@ -128,9 +134,11 @@ static void known(struct tap *t)
 	add(&m, 7, 0, 0, 0, TIMER);
 	tap_eq_str(t, path_of(&m, 0, 0, 100, &b), "A wait 0-99 stranger, A queue 99-100",
 		"a waker that is not recorded is not followed");
-	tap_eq_str(t, path_of(&m, 1, 0, 100, &b), "B wait 0-99 hidden, B queue 99-100", "nor is a hidden one");
+	tap_eq_str(
+		t, path_of(&m, 1, 0, 100, &b), "B wait 0-99 hidden, B queue 99-100", "nor is a hidden one");
 	tap_eq_str(t, path_of(&m, 2, 0, 100, &b), "C wait 0-99 no-waker, C queue 99-100", "nor none");
-	tap_eq_str(t, path_of(&m, 3, 0, 100, &b), "D wait 0-100 open", "a wait that did not end has no waker");
+	tap_eq_str(
+		t, path_of(&m, 3, 0, 100, &b), "D wait 0-100 open", "a wait that did not end has no waker");
 	tap_eq_str(t, path_of(&m, 4, 0, 100, &b), "E queue 0-100", "a thread that lost the CPU is runnable");
 	tap_eq_str(t, path_of(&m, 5, 0, 100, &b), "G wait 0-49 interrupt, G queue 49-50, G run 50-100",
 		"where it is not known when the thread was woken, that is the end of the wait");
@@ -163,8 +171,8 @@ static uint32_t rnd(uint32_t below)
 /* --- random schedules that can have been --- */
 
 /*
- * Threads in which one wakes the other, simulated tick by tick; and the path of each thread up to now as it is
- * by definition: PATH[thread][tick] is who was on it, and what it did.
+ * Threads in which one wakes the other, simulated tick by tick; and the path of each thread up to now as it
+ * is by definition: PATH[thread][tick] is who was on it, and what it did.
  */
 #define TICKS 400
 
@@ -214,9 +222,9 @@ static bool simulate(struct made *m, unsigned int *mismatches)
 				doing[i] = WAITS;
 				since[i] = now;
 			}
-			path[i][now] = (struct mark){ i, doing[i] == RUNS     ? CRITICAL_RUNNING
-							  : doing[i] == WAITS ? CRITICAL_BLOCKED
-									      : CRITICAL_RUNNABLE };
+			path[i][now] = (struct mark){ i, doing[i] == RUNS    ? CRITICAL_RUNNING
+							 : doing[i] == WAITS ? CRITICAL_BLOCKED
+									     : CRITICAL_RUNNABLE };
 		}
 	}
 	if (critical_make(&c, &m->w, NULL) != 0)
@@ -275,7 +283,8 @@ static bool is_sound(const struct made *m, uint32_t thread, uint64_t from, uint6
 		sound &= (v != NULL) == (s->what == CRITICAL_RUNNABLE || s->what == CRITICAL_BLOCKED);
 		/* it is in that wait */
 		if (v)
-			sound &= s->from_ns >= v->begin_ns && s->to_ns <= v->begin_ns + v->len_ns && v->row == s->thread;
+			sound &= s->from_ns >= v->begin_ns && s->to_ns <= v->begin_ns + v->len_ns &&
+				 v->row == s->thread;
 		/* it runs while none of its waits says otherwise */
 		for (size_t k = 0; k < m->w.n_events && !v; k++)
 			sound &= m->events[k].row != s->thread || !m->events[k].len_ns ||
@@ -321,13 +330,17 @@ static void any(struct tap *t)
 			uint64_t begin = base + rnd(span), len = rnd(4) ? rnd(span / 5) : rnd(span);
 
 			add(&m, rnd(THREADS), begin, begin + len,
-				rnd(4) ? rnd(span / 10) : rnd(2) ? WAIT_NOT_KNOWN : len, rnd(NOBODY + 1));
+				rnd(4)   ? rnd(span / 10)
+				: rnd(2) ? WAIT_NOT_KNOWN
+					 : len,
+				rnd(NOBODY + 1));
 		}
 		for (uint32_t k = 0; k < THREADS; k++)
 			bad += !is_sound(&m, k, from, to);
 		intern_free(&m.w.strings);
 	}
-	tap_eq_u64(t, bad, 0, "whatever the records are, the parts follow one another, fill the window and deny no record");
+	tap_eq_u64(t, bad, 0,
+		"whatever the records are, the parts follow one another, fill the window and deny no record");
 }
 
 static void slack(struct tap *t)
@@ -338,10 +351,12 @@ static void slack(struct tap *t)
 	make(&m);
 	add(&m, 0, 0, 10000000, 1000000, 1); /* noted as woken at 9 ms, */
 	add(&m, 1, 8500000, 20000000, 0, TIMER); /* when B had begun to wait */
-	tap_eq_str(t, path_of(&m, 0, 0, 10000000, &b), "B none 0-8500000, A queue 8500000-9000000, A queue 9000000-10000000",
+	tap_eq_str(t, path_of(&m, 0, 0, 10000000, &b),
+		"B none 0-8500000, A queue 8500000-9000000, A queue 9000000-10000000",
 		"a waker that waits when the wake-up is noted has woken the thread before");
 	m.events[1].begin_ns = 7000000;
-	tap_eq_str(t, path_of(&m, 0, 0, 10000000, &b), "A wait 0-9000000 contradiction, A queue 9000000-10000000",
+	tap_eq_str(t, path_of(&m, 0, 0, 10000000, &b),
+		"A wait 0-9000000 contradiction, A queue 9000000-10000000",
 		"not if it has waited for longer than that takes");
 	m.events[1].len_ns = 2500000;
 	tap_eq_str(t, path_of(&m, 0, 0, 10000000, &b),
@@ -394,7 +409,8 @@ static void requests(struct tap *t)
 		sum = sum * 10000 + begin * 100 + end;
 	tap_ok(t, n == 2 && sum == 1020ull * 10000 + 3031, "requests are between two waits in a function");
 	i = 0;
-	tap_ok(t, !critical_next_request(&c, 0, mark, &i, 11, 30, &begin, &end), "and wholly within the window");
+	tap_ok(t, !critical_next_request(&c, 0, mark, &i, 11, 30, &begin, &end),
+		"and wholly within the window");
 	critical_free(&c);
 	intern_free(&m.w.strings);
 }

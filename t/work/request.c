@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Requests that pass through four threads, each of which waits for the next one, and what made up their time, by
- * the clock that each thread reads itself, before it wakes another. Prints lines "NAME NS": "elapsed", the time of
- * all requests, and of each thread what it worked on their path:
+ * Requests that pass through four threads, each of which waits for the next one, and what made up their time,
+ *by the clock that each thread reads itself, before it wakes another. Prints lines "NAME NS": "elapsed", the
+ *time of all requests, and of each thread what it worked on their path:
  *
  *	client	works, then sends the request
  *	server	has the keeper take a lock, works, then asks
@@ -10,7 +10,8 @@
  *	keeper	has worked and releases it; the server works and answers
  *
  * A request is between two waits of the client in next_request(). Where that is allowed, no other thread gets
- * their CPUs (SCHED_FIFO): a thread that is preempted when it has sent a request has not begun to wait for it.
+ * their CPUs (SCHED_FIFO): a thread that is preempted when it has sent a request has not begun to wait for
+ *it.
  */
 #include <pthread.h>
 #include <sched.h>
