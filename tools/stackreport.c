@@ -81,6 +81,8 @@ static int check(const struct cli *c, void *opts)
 
 	if (!o->chain && (o->tid || o->from_ns || o->to_ns || o->mark || o->segments))
 		return cli_usage(c, "--tid, --from, --to, --mark and --segments need --chain");
+	if (o->chain && (o->ranking.kinds || o->ranking.idle || o->ranking.all))
+		return cli_usage(c, "--chain is of all waits: without --kind, --idle and --all");
 	if (o->to_ns && o->from_ns >= o->to_ns)
 		return cli_usage(c, "--from must be before --to");
 	if ((o->chain || o->interval_ns) && o->files.n > 1)

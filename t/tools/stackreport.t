@@ -445,7 +445,7 @@ answers_no "a function that the thread does not wait in" "the thread has no two 
 answers_no "a function that does not occur at all" "no two waits in 'zzz'" --chain -t 11 --mark zzz "$TMP/path"
 fails "a window behind the end" "the recording ends at 1.000 s, before --from" --chain -t 11 --from 2 "$TMP/path"
 for args in "-t 1" "--from 1s" "--to 1s" "--mark f" "--segments" "--chain --from 2 --to 1" "--chain a b" "--by 1s a b" "--by 0s" "--by 1x" \
-	"--chain --by 1s" "--chain --function f" "--chain -t 0" "--chain -t x"; do
+	"--chain --by 1s" "--chain --kind lock" "--chain --idle" "--chain --all" "--chain --function f" "--chain -t 0" "--chain -t x"; do
 	# shellcheck disable=SC2086 # words
 	status 64 "$args is a usage error" "$report" $args
 	[ -s "$out" ] && fail "$args writes nothing to stdout"
