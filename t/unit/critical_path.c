@@ -183,7 +183,7 @@ struct mark {
 
 enum doing { RUNS, WAITS, QUEUED };
 
-static bool simulate(struct made *m, unsigned int *mismatches)
+static bool simulate(struct made *m, unsigned int *mismatches, unsigned int *others)
 {
 	static struct mark path[THREADS][TICKS];
 	enum doing doing[THREADS] = { RUNS };
@@ -249,6 +249,7 @@ static bool simulate(struct made *m, unsigned int *mismatches)
 				enum critical_what what =
 					s->what == CRITICAL_OUTSIDE ? CRITICAL_RUNNING : s->what;
 
+				*others += s->thread != i;
 				if (path[i][at].thread != s->thread || path[i][at].what != what) {
 					++*mismatches;
 					fine = false;
@@ -309,14 +310,15 @@ static bool is_sound(const struct made *m, uint32_t thread, uint64_t from, uint6
 
 static void any(struct tap *t)
 {
-	unsigned int bad = 0, mismatches = 0;
+	unsigned int bad = 0, mismatches = 0, others = 0;
 	struct made m;
 
 	for (unsigned int i = 0; i < 3000; i++)
-		bad += !simulate(&m, &mismatches);
+		bad += !simulate(&m, &mismatches, &others);
 	if (bad)
 		tap_diag("%u schedules, %u ticks differ", bad, mismatches);
 	tap_ok(t, !bad, "of 3000 random schedules, the path is what the simulation followed");
+	tap_ok(t, others > 100000, "%u ticks of them in other threads", others);
 	bad = 0;
 	for (unsigned int i = 0; i < 3000; i++) {
 		/* far apart, or so that most overlap */
