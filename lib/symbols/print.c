@@ -65,7 +65,8 @@ static uint64_t duration_ns(const struct cap_reader *c)
 /* When what was recorded, or kept, begins: CLOCK_MONOTONIC. */
 static uint64_t begin_ns(const struct cap_reader *c)
 {
-	const uint64_t stop = c->complete ? c->trailer.stop_ns : c->last_flush_ns, kept = cap_reader_kept_ns(c);
+	const uint64_t stop = c->complete ? c->trailer.stop_ns : c->last_flush_ns,
+		       kept = cap_reader_kept_ns(c);
 
 	return kept && kept <= stop ? stop - kept : c->host.start_mono_ns;
 }
