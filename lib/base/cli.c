@@ -312,7 +312,8 @@ static int take_value(const struct cli_option *o, const char *arg, void *opts, v
 		*(int *)member = o->value;
 		return 0;
 	case CLI_KIND_WORD:
-		return take_word(o, arg, member, e);
+		rc = take_word(o, arg, member, e);
+		return rc && o->call && strchr(".0123456789", arg[0]) ? o->call(arg, opts, e) : rc;
 	case CLI_KIND_CALL:
 		return o->call(arg, opts, e);
 	case CLI_KIND_NUMBER:

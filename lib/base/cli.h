@@ -63,7 +63,7 @@ struct cli_option {
 	uint64_t unit_ns; /* the unit of a duration given without one */
 	const char *const *words; /* NULL-terminated */
 	const char *otherwise; /* of a long option whose argument, after =, may be missing: what it then is */
-	int (*call)(const char *arg, void *opts, struct err *e);
+	int (*call)(const char *arg, void *opts, struct err *e); /* of words: for what begins like a number */
 };
 
 /* All arguments of an option that may be given several times, or all operands. */

@@ -136,6 +136,7 @@ struct folding {
 	bool has_module;
 	bool has_waker; /* the current stack */
 	size_t n_own; /* and then the frames of the thread itself */
+	struct perfscript_str first_waker; /* of the current record; empty: none */
 	struct perfscript_str waker; /* whose frames are being read; empty: none */
 	struct buf text; /* the current stack or name */
 	struct buf scratch;
@@ -650,7 +651,15 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	if (v->pair == FOLDTAB_NONE)
 		return err_nomem(e, "the distinct stacks");
 	f->table.pairs[v->pair].sum += part[PART_STACK];
-	return client ? client->added(client->ctx, v->pair, part[PART_STACK], &wait, e) : 0;
+	if (!client)
+		return 0;
+	return client->added(client->ctx,
+		&(struct folding_added){ .pair = v->pair,
+			.weight = part[PART_STACK],
+			.header = &r->h,
+			.wait = &wait,
+			.waker = { r->body + v->waker_at, v->waker_len } },
+		e);
 }
 
 /* A record without a blank line at its end. A record that is not a sample never has one. */
@@ -672,7 +681,7 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 
 	f->n_frames = 0;
 	f->has_waker = false;
-	f->waker.len = 0;
+	f->waker.len = f->first_waker.len = 0;
 	f->has_module = false;
 	buf_reset(&f->functions);
 	*n_bad = 0;
@@ -684,6 +693,8 @@ static int walk_body(struct folding *f, const struct paragraphs *in, const struc
 		next = p + len + 1;
 		if (*p == '#') {
 			wait = perfscript_details(p, len) ? p : NULL;
+			if (!f->first_waker.len)
+				perfscript_waker(p, len, &f->first_waker);
 			if (f->o->wakers)
 				code = add_comment(f, p, len, &bad, e);
 		} else if (perfscript_header(p, len, &h)) {
@@ -729,6 +740,10 @@ static int fold_body(struct folding *f, const struct paragraphs *in, const struc
 		return 0;
 	}
 	v.has_waker = f->has_waker;
+	if (f->first_waker.len) {
+		v.waker_at = (uint32_t)(f->first_waker.p - r->body);
+		v.waker_len = (uint32_t)f->first_waker.len;
+	}
 	v.stack = r->chosen ? stack_of(f) : INTERN_NONE;
 	if (r->chosen && v.stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");

@@ -39,6 +39,7 @@ struct bodycache_value {
 	uint32_t stack; /* id in the table of stacks */
 	uint32_t bad; /* lines that are not frames */
 	bool has_waker;
+	uint32_t waker_at, waker_len; /* the name of the first waker, in the body; 0 = none */
 	uint32_t name; /* its last name, and */
 	uint32_t pair; /* that pair's index in the table */
 };
@@ -73,6 +74,16 @@ struct bodycache_value *bodycache_find(struct bodycache *c, struct bodycache_key
 int bodycache_keep(
 	struct bodycache *c, const struct bodycache_key *k, const struct bodycache_value *v, struct err *e);
 
+/* A record that was added to PAIR, an index of the table. */
+struct folding_added {
+	uint32_t pair;
+	uint64_t weight;
+	const struct perfscript_header *header;
+	const struct perfscript_wait *wait;
+	struct perfscript_str
+		waker; /* "comm pid/tid" or "[timer]": who ended the wait; empty if not recorded */
+};
+
 /*
  * Who needs more of a record than its stack: the comments, and what distinguishes records of one stack.
  * W is zeroed for a record without a "# wait:" comment.
@@ -84,9 +95,8 @@ struct folding_client {
 	/* Append to OUT what stands for the name of the process in the table. */
 	void (*name)(void *ctx, const struct perfscript_header *h, const struct perfscript_wait *w,
 		struct buf *out);
-	/* A record of WEIGHT was added to PAIR, an index of the table. 0 or -errno. */
-	int (*added)(
-		void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *w, struct err *e);
+	/* 0 or -errno. */
+	int (*added)(void *ctx, const struct folding_added *a, struct err *e);
 };
 
 /* What of a wait is summed. */

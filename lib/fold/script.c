@@ -159,6 +159,9 @@ static void parse_back(const char *line, const char *end, struct perfscript_head
 	if (!event.len || p == line || p[-1] != ':')
 		return;
 	h->event = event;
+	for (at = --p; p > line && !perfscript_space(p[-1]);)
+		p--;
+	h->time = slice(p, at);
 	if (!is_absent(period))
 		h->overflow = !parse_u64(period, &h->period);
 }

@@ -30,6 +30,7 @@ struct perfscript_header {
 	struct perfscript_str comm; /* as printed, spaces included */
 	struct perfscript_str pid; /* digits; empty if the text has only the thread's id */
 	struct perfscript_str tid; /* digits, never empty */
+	struct perfscript_str time; /* seconds, as printed; empty without an event */
 	struct perfscript_str event; /* empty: no "event:" ends the line (trace fields, -F without event) */
 	uint64_t period; /* 1 if it is missing or "0" */
 	bool overflow; /* the period does not fit 64 bits and was set to 1 */

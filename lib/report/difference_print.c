@@ -226,12 +226,7 @@ static void put_table(struct buf *b, const struct difference_print *p, const str
 
 	put_head(b, p, d);
 	buftext_str(b, "\n");
-	if (!d->n) {
-		buftext_str(b, "nothing to compare\n");
-	} else {
-		if (n < d->n)
-			buftext_printf(b, "the %zu greatest changes of ", n);
-		format_counted(b, d->n, format_noun(p->by, 1), format_noun(p->by, 2));
+	if (format_heading(b, p->by, n, d->n, "greatest changes", "nothing to compare\n")) {
 		buftext_str(b, "\n   #   before    after    change factor   errors");
 		if (!by_stack || after->groups.n + before->groups.n == 0 ||
 			(d->waits[0]->has_kind && d->waits[1]->has_kind))

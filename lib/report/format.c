@@ -456,6 +456,19 @@ const char *format_title(enum ranking_by by)
 	return titles[by];
 }
 
+bool format_heading(
+	struct buf *b, enum ranking_by by, size_t n, size_t all, const char *greatest, const char *nothing)
+{
+	if (!all) {
+		buftext_str(b, nothing);
+		return false;
+	}
+	if (n < all)
+		buftext_printf(b, "the %zu %s of ", n, greatest);
+	format_counted(b, all, format_noun(by, 1), format_noun(by, 2));
+	return true;
+}
+
 void format_counted(struct buf *b, wait_sum n, const char *one, const char *many)
 {
 	char text[FORMAT_NUMBER_MAX];

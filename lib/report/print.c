@@ -10,7 +10,7 @@ static const char called_by[] = "called by";
 
 /* The numbers of group G, or their titles if it is NULL. */
 static void put_cells(struct buf *b, const struct report_print *p, const struct ranking_group *g, size_t rank,
-	wait_sum ranked, bool self, bool threads)
+	wait_sum ranked, bool self, bool threads, bool p99)
 {
 	const struct waits *w = p->waits;
 	char text[FORMAT_NUMBER_MAX];
@@ -31,6 +31,8 @@ static void put_cells(struct buf *b, const struct report_print *p, const struct 
 		format_cell(b, g ? format_digits(text, g->stats.count) : "count", 8);
 		format_cell(b, g ? format_amount(text, w, wait_stats_mean(&g->stats)) : "mean", 9);
 	}
+	if (p99)
+		format_cell(b, !g ? "p99" : g->has_p99 ? format_time(text, g->p99_ns) : "-", 9);
 	if (w->has_max)
 		format_cell(b,
 			!g                 ? "longest"
@@ -41,6 +43,16 @@ static void put_cells(struct buf *b, const struct report_print *p, const struct 
 		format_cell(b, g ? format_digits(text, g->threads) : "threads", 8);
 }
 
+/* Of one wait, the 99th percentile says nothing. */
+static bool has_percentiles(const struct ranking_groups *groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (groups->p[i].has_p99 && groups->p[i].stats.count > 1)
+			return true;
+	}
+	return false;
+}
+
 /* TITLE is that of the last column; callers without a key are none. */
 static void put_groups(struct buf *b, const struct report_print *p, const struct ranking_groups *groups,
 	enum ranking_by by, wait_sum all, const char *title, bool self)
@@ -49,9 +61,10 @@ static void put_groups(struct buf *b, const struct report_print *p, const struct
 	const bool threads = by != RANKING_THREAD && !self;
 	const bool callers = title == called_by;
 	size_t n = p->top ? MIN(p->top, groups->n) : groups->n, from = b->len;
+	const bool p99 = has_percentiles(groups, n);
 	struct buf name = { 0 };
 
-	put_cells(b, p, NULL, 0, all, self, threads);
+	put_cells(b, p, NULL, 0, all, self, threads, p99);
 	if (by != RANKING_STACK || w->has_kind) {
 		buftext_str(b, "  ");
 		buftext_str(b, title);
@@ -62,7 +75,7 @@ static void put_groups(struct buf *b, const struct report_print *p, const struct
 		size_t used;
 
 		from = b->len;
-		put_cells(b, p, g, i + 1, all, self, threads);
+		put_cells(b, p, g, i + 1, all, self, threads, p99);
 		used = format_columns(b->p + from, b->len - from) + 2;
 		buf_reset(&name);
 		if (by == RANKING_STACK)
@@ -175,6 +188,14 @@ static void put_rest(struct buf *b, const struct report_print *p, const struct r
 	buftext_str(b, option);
 }
 
+static void put_set_aside(struct buf *b, const struct report_print *p, const struct ranking *r)
+{
+	if (r->set_aside_idle.places || r->set_aside_once.places)
+		buftext_str(b, r->groups.n ? "\n" : "");
+	put_rest(b, p, &r->set_aside_idle, "idle: ", "; --idle ranks them too\n");
+	put_rest(b, p, &r->set_aside_once, "waited once, all the time: ", "; --all ranks them too\n");
+}
+
 static void put_table(struct buf *b, const struct report_print *p, const struct ranking *r)
 {
 	const struct ranking_groups *g = &r->groups;
@@ -183,12 +204,7 @@ static void put_table(struct buf *b, const struct report_print *p, const struct 
 
 	put_summary(b, p, r);
 	buftext_str(b, "\n");
-	if (!g->n) {
-		buftext_str(b, "nothing to rank:\n");
-	} else {
-		if (n < g->n)
-			buftext_printf(b, "the %zu greatest of ", n);
-		format_counted(b, g->n, format_noun(by, 1), format_noun(by, 2));
+	if (format_heading(b, by, n, g->n, "greatest", "nothing to rank:\n")) {
 		buftext_str(b, "; % of ");
 		format_sum(b, p->waits, r->ranked);
 		buftext_str(b,
@@ -196,10 +212,7 @@ static void put_table(struct buf *b, const struct report_print *p, const struct 
 		put_groups(b, p, g, by, r->ranked, format_title(by == RANKING_STACK ? RANKING_KIND : by),
 			by == RANKING_FUNCTION);
 	}
-	if (r->set_aside_idle.places || r->set_aside_once.places)
-		buftext_str(b, g->n ? "\n" : "");
-	put_rest(b, p, &r->set_aside_idle, "idle: ", "; --idle ranks them too\n");
-	put_rest(b, p, &r->set_aside_once, "waited once, all the time: ", "; --all ranks them too\n");
+	put_set_aside(b, p, r);
 }
 
 /* --- TSV --- */
@@ -211,22 +224,28 @@ static void put_tsv_head(struct buf *b, const struct report_print *p, enum ranki
 	buftext_printf(b, "rank\ttotal%s\t", unit);
 	if (self)
 		buftext_printf(b, "self%s\t", unit);
-	buftext_printf(b, "count\tmean%s\tmax%s\tthreads\t", unit, unit);
+	buftext_printf(b, "count\tmean%s\tp99%s\tmax%s\tthreads\t", unit, unit, unit);
 	buftext_str(b, format_tsv_title(by));
 	buftext_str(b, "\n");
 }
 
-/* With SELF_FIELD, the time SELF is among them; NULL: it is not known. */
+/* With SELF_FIELD, the time SELF is among them; NULL: it is not known, nor is P99. */
 static void put_tsv_numbers(struct buf *b, const struct waits *w, const struct wait_stats *s, size_t threads,
-	bool self_field, const wait_sum *self)
+	const uint64_t *p99, bool self_field, const wait_sum *self)
 {
 	format_tsv_number(b, s->total, true);
 	if (self_field)
 		format_tsv_number(b, self ? *self : 0, self);
 	format_tsv_number(b, s->count, !w->folded);
 	format_tsv_number(b, wait_stats_mean(s), !w->folded);
+	format_tsv_number(b, p99 ? *p99 : 0, p99);
 	format_tsv_number(b, s->max_ns, s->has_max);
 	format_tsv_number(b, threads, w->n_threads);
+}
+
+static const uint64_t *known_p99(const struct ranking_group *g)
+{
+	return g->has_p99 ? &g->p99_ns : NULL;
 }
 
 static void put_tsv(
@@ -239,7 +258,8 @@ static void put_tsv(
 	put_tsv_head(b, p, by, self);
 	for (size_t i = 0; i < n; i++) {
 		format_tsv_number(b, i + 1, true);
-		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, self, &g->p[i].self);
+		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), self,
+			&g->p[i].self);
 		format_tsv_group(b, p->waits, by, &g->p[i]);
 		format_pass(o, b);
 	}
@@ -256,6 +276,10 @@ static void json_group(struct format_json *wr, enum ranking_by by, const struct 
 	json_begin(&wr->j, NULL, '{');
 	format_json_group(wr, by, g);
 	format_json_stats(wr, &g->stats);
+	if (g->has_p99)
+		json_u64(&wr->j, "p99_ns", g->p99_ns);
+	else
+		json_null(&wr->j, "p99_ns");
 	if (self)
 		format_json_amount(wr, "self", g->self);
 	if (w->n_threads)
@@ -345,7 +369,8 @@ static void put_around_tsv(struct out *o, struct buf *b, const struct report_pri
 	for (size_t i = 0; i < n; i++) {
 		buftext_str(b, g->p[i].is_call ? "syscall" : what);
 		buftext_str(b, "\t");
-		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, true, NULL);
+		put_tsv_numbers(
+			b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), true, NULL);
 		format_tsv_group(b, p->waits, RANKING_FUNCTION, &g->p[i]);
 		format_pass(o, b);
 	}
@@ -370,10 +395,11 @@ int report_function(struct out *o, const struct report_print *p, const struct ra
 		json_end(&wr.j, '}');
 		out_char(o, '\n');
 	} else if (p->format == REPORT_TSV) {
-		buftext_printf(&b, "relation\ttotal%s\tself%s\tcount\tmean%s\tmax%s\tthreads\tfunction\n",
+		buftext_printf(&b,
+			"relation\ttotal%s\tself%s\tcount\tmean%s\tp99%s\tmax%s\tthreads\tfunction\n", unit,
 			unit, unit, unit, unit);
 		buftext_str(&b, "function\t");
-		put_tsv_numbers(&b, p->waits, &r->total, r->threads, true, &r->self);
+		put_tsv_numbers(&b, p->waits, &r->total, r->threads, NULL, true, &r->self);
 		format_clean(&b, name, strlen(name));
 		buftext_str(&b, "\n");
 		put_around_tsv(o, &b, p, &r->callers, "caller");
@@ -383,6 +409,155 @@ int report_function(struct out *o, const struct report_print *p, const struct ra
 		put_around(&b, p, r, name);
 		format_pass(o, &b);
 	}
+	failed = b.failed || wr.failed;
+	buf_free(&b);
+	buf_free(&wr.text);
+	return failed ? err_nomem(e, "the report") : 0;
+}
+
+/* --- intervals --- */
+
+static void put_interval(struct buf *b, const struct report_print *p, const struct timeline *t, size_t i)
+{
+	const struct timeline_interval *v = &t->p[i];
+	const struct waits *w = p->waits;
+	char text[FORMAT_NUMBER_MAX];
+	size_t from = b->len, used;
+	struct buf kind = { 0 };
+
+	format_cell(b, format_time(text, (wait_sum)i * t->interval_ns), 9);
+	format_cell(b, format_time(text, v->total), 10);
+	if (w->has_split)
+		format_cell(b, format_time(text, v->runnable), 9);
+	format_cell(b, format_digits(text, v->count), 8);
+	format_cell(b, v->count ? format_time(text, v->len_ns / v->count) : "-", 9);
+	format_cell(b, v->count ? format_time(text, v->max_ns) : "-", 9);
+	format_cell(b, v->path == WAITS_NONE ? "-" : format_percent(text, v->greatest, v->total), 7);
+	used = format_columns(b->p + from, b->len - from) + 2;
+	if (v->kind) {
+		format_string(&kind, w, v->kind);
+		buftext_str(b, "  ");
+		format_cut(b, kind.p, kind.len, p->width > used + 12 ? p->width - used : 12);
+	}
+	buftext_str(b, "\n");
+	b->failed |= kind.failed;
+	buf_free(&kind);
+	if (v->path == WAITS_NONE)
+		return;
+	buftext_printf(b, "%*s", FORMAT_INDENT, "");
+	format_path(b, w, &w->paths[v->path], p->width - FORMAT_INDENT);
+	buftext_str(b, "\n");
+}
+
+static void put_timeline(struct out *o, struct buf *b, const struct report_print *p, const struct ranking *r,
+	const struct timeline *t, size_t n)
+{
+	char text[FORMAT_NUMBER_MAX];
+
+	put_summary(b, p, r);
+	buftext_str(b, "\n");
+	if (n < t->n)
+		buftext_printf(b, "the %zu first of ", n);
+	format_counted(b, t->n, "interval", "intervals");
+	buftext_str(b, " of ");
+	buftext_str(b, format_time(text, t->interval_ns));
+	buftext_str(b, "; the greatest place of each below it, and its share as %\n");
+	format_cell(b, "from", 9);
+	format_cell(b, "time", 10);
+	if (p->waits->has_split)
+		format_cell(b, "runnable", 9);
+	format_cell(b, "count", 8);
+	format_cell(b, "mean", 9);
+	format_cell(b, "longest", 9);
+	format_cell(b, "%", 7);
+	buftext_str(b, p->waits->has_kind ? "  kind\n" : "\n");
+	for (size_t i = 0; i < n; i++) {
+		put_interval(b, p, t, i);
+		format_pass(o, b);
+	}
+	put_set_aside(b, p, r);
+}
+
+static void put_timeline_tsv(
+	struct out *o, struct buf *b, const struct report_print *p, const struct timeline *t, size_t n)
+{
+	buftext_str(b, "from_ns\ttotal_ns\tblocked_ns\trunnable_ns\tcount\tmean_ns\tmax_ns\tgreatest_ns\t");
+	buftext_str(b, format_tsv_title(RANKING_STACK));
+	buftext_str(b, "\n");
+	for (size_t i = 0; i < n; i++) {
+		const struct timeline_interval *v = &t->p[i];
+		const struct ranking_group g = { .key = v->path, .kind = v->kind };
+
+		format_tsv_number(b, (wait_sum)i * t->interval_ns, true);
+		format_tsv_number(b, v->total, true);
+		format_tsv_number(b, v->blocked, p->waits->has_split);
+		format_tsv_number(b, v->runnable, p->waits->has_split);
+		format_tsv_number(b, v->count, true);
+		format_tsv_number(b, v->count ? v->len_ns / v->count : 0, v->count);
+		format_tsv_number(b, v->max_ns, v->count);
+		format_tsv_number(b, v->greatest, v->path != WAITS_NONE);
+		if (v->path == WAITS_NONE)
+			buftext_str(b, "\t\t\n");
+		else
+			format_tsv_group(b, p->waits, RANKING_STACK, &g);
+		format_pass(o, b);
+	}
+}
+
+static void json_timeline(struct format_json *wr, const struct ranking *r, const struct timeline *t, size_t n)
+{
+	json_begin(&wr->j, NULL, '{');
+	json_u64(&wr->j, "interval_ns", t->interval_ns);
+	json_u64(&wr->j, "start_mono_ns", t->start_ns);
+	format_json_summary(wr, r);
+	json_line(&wr->j, 2);
+	json_begin(&wr->j, "rows", '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct timeline_interval *v = &t->p[i];
+		const struct ranking_group g = { .key = v->path, .kind = v->kind };
+
+		json_line(&wr->j, 4);
+		json_begin(&wr->j, NULL, '{');
+		format_json_sum(wr, "from_ns", (wait_sum)i * t->interval_ns);
+		format_json_sum(wr, "total_ns", v->total);
+		if (wr->w->has_split) {
+			format_json_sum(wr, "blocked_ns", v->blocked);
+			format_json_sum(wr, "runnable_ns", v->runnable);
+		}
+		json_u64(&wr->j, "count", v->count);
+		if (v->count) {
+			format_json_sum(wr, "mean_ns", v->len_ns / v->count);
+			json_u64(&wr->j, "max_ns", v->max_ns);
+		}
+		if (v->path != WAITS_NONE) {
+			json_begin(&wr->j, "greatest", '{');
+			format_json_sum(wr, "total_ns", v->greatest);
+			format_json_group(wr, RANKING_STACK, &g);
+			json_end(&wr->j, '}');
+		}
+		json_end(&wr->j, '}');
+	}
+	json_end(&wr->j, ']');
+	json_end(&wr->j, '}');
+}
+
+int report_timeline(struct out *o, const struct report_print *p, const struct ranking *r,
+	const struct timeline *t, struct err *e)
+{
+	struct format_json wr = { .j = { .o = o, .spaced = true }, .w = p->waits };
+	const size_t n = p->top ? MIN(p->top, t->n) : t->n;
+	struct buf b = { 0 };
+	bool failed;
+
+	if (p->format == REPORT_JSON) {
+		json_timeline(&wr, r, t, n);
+		out_char(o, '\n');
+	} else if (p->format == REPORT_TSV) {
+		put_timeline_tsv(o, &b, p, t, n);
+	} else {
+		put_timeline(o, &b, p, r, t, n);
+	}
+	format_pass(o, &b);
 	failed = b.failed || wr.failed;
 	buf_free(&b);
 	buf_free(&wr.text);

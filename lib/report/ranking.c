@@ -53,6 +53,7 @@ static void distinct(struct members *m)
 static void free_groups(struct ranking_groups *g)
 {
 	free(g->p);
+	free(g->uses);
 	idmap_free(&g->by_key);
 	*g = (struct ranking_groups){ 0 };
 }
@@ -92,7 +93,75 @@ static int add_row(struct ranking_groups *g, struct members *m, const struct wai
 	wait_stats_add(&group->stats, &row->stats);
 	if (self)
 		group->self += row->stats.total;
+	if (g->of && row->n_bins) {
+		if (base_grow(&g->uses, &g->max_uses, g->n_uses + 1, sizeof(*g->uses)) != 0)
+			return -ENOMEM;
+		g->uses[g->n_uses++] = (struct ranking_use){ (uint32_t)(group - g->p), row };
+	}
 	return add_member(m, (uint32_t)(group - g->p), row->thread, row->stats.total);
+}
+
+/* --- the 99th percentile --- */
+
+static int by_use(const void *a, const void *b)
+{
+	const struct ranking_use *x = a, *y = b;
+
+	return CMP(x->group, y->group);
+}
+
+static int by_bucket(const void *a, const void *b)
+{
+	const struct wait_bin *x = a, *y = b;
+
+	return CMP(x->bucket, y->bucket);
+}
+
+/* The wait of rank ceil(0.99 * n), where n of them are in the bins; the longest is exact. */
+static uint64_t percentile99(struct wait_bin *bins, size_t n_bins, const struct wait_stats *s)
+{
+	const wait_sum rank = s->count - s->count / 100;
+	wait_sum seen = 0;
+
+	if (rank == s->count)
+		return s->max_ns;
+	qsort(bins, n_bins, sizeof(*bins), by_bucket);
+	for (size_t i = 0; i < n_bins; i++) {
+		seen += bins[i].count;
+		if (seen >= rank)
+			return MIN(wait_bucket_ns(bins[i].bucket), s->max_ns);
+	}
+	return s->max_ns;
+}
+
+/* Only where each wait of a group is known by itself. */
+static int find_percentiles(struct ranking_groups *g)
+{
+	struct wait_bin *bins = NULL;
+	size_t cap = 0, n, from, to;
+	int code = 0;
+
+	if (g->n_uses)
+		qsort(g->uses, g->n_uses, sizeof(*g->uses), by_use);
+	for (from = 0; from < g->n_uses && !code; from = to) {
+		struct ranking_group *group = &g->p[g->uses[from].group];
+
+		n = 0;
+		for (to = from; to < g->n_uses && g->uses[to].group == g->uses[from].group && !code; to++) {
+			const struct wait_row *row = g->uses[to].row;
+
+			code = base_grow(&bins, &cap, n + row->n_bins, sizeof(*bins));
+			if (!code)
+				memcpy(bins + n, g->of->bins + row->first_bin, row->n_bins * sizeof(*bins));
+			n += row->n_bins;
+		}
+		if (code || group->stats.single != group->stats.count)
+			continue;
+		group->has_p99 = true;
+		group->p99_ns = percentile99(bins, n, &group->stats);
+	}
+	free(bins);
+	return code;
 }
 
 /* --- which rows --- */
@@ -408,7 +477,7 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 	struct members m = { 0 };
 	int code;
 
-	*r = (struct ranking){ 0 };
+	*r = (struct ranking){ .groups.of = w };
 	if (!lots || !places || !stamped)
 		return err_nomem(e, "the ranking");
 	code = select_kinds(w, opts, lots, e);
@@ -421,9 +490,17 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 		if (lots[i] == LOT_RANKED)
 			code = group_row(&r->groups, &m, w, i, opts->by, opts->any_kind, &stamps);
 	}
+	if (!code)
+		code = find_percentiles(&r->groups);
 	if (!code) {
 		count_threads(&r->groups, &m);
 		sort_groups(&r->groups, w, opts->by);
+	}
+	if (!code && opts->rows) {
+		r->row_is_ranked = calloc(w->n_rows + 1, sizeof(*r->row_is_ranked));
+		code = r->row_is_ranked ? 0 : -ENOMEM;
+		for (size_t i = 0; i < w->n_rows && !code; i++)
+			r->row_is_ranked[i] = lots[i] == LOT_RANKED;
 	}
 	if (opts->members)
 		r->members = TAKE_PTR(m.p);
@@ -434,7 +511,9 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 void ranking_free(struct ranking *r)
 {
 	free(r->members);
+	free(r->row_is_ranked);
 	r->members = NULL;
+	r->row_is_ranked = NULL;
 	free_groups(&r->groups);
 }
 
@@ -511,7 +590,7 @@ int ranking_function(struct ranking_function *r, const struct waits *w, const st
 	bool found = false;
 	int code;
 
-	*r = (struct ranking_function){ 0 };
+	*r = (struct ranking_function){ .callers.of = w, .callees.of = w };
 	if (!lots || !callers_stamped || !callees_stamped)
 		return err_nomem(e, "the ranking");
 	code = select_kinds(w, opts, lots, e);
@@ -530,6 +609,10 @@ int ranking_function(struct ranking_function *r, const struct waits *w, const st
 		if (!code)
 			code = add_around(r, &callers, &callees, w, i, id, stamps);
 	}
+	if (!code)
+		code = find_percentiles(&r->callers);
+	if (!code)
+		code = find_percentiles(&r->callees);
 	if (!code) {
 		distinct(&threads);
 		r->threads = threads.n;

@@ -33,6 +33,7 @@ struct ranking_opts {
 	const char *kinds; /* only these, separated by commas; NULL = all */
 	bool any_kind; /* places of one path are one, whatever their kinds */
 	bool members; /* keep the threads of groups, too */
+	bool rows; /* keep which rows are ranked, too */
 	/* A place that waited once, all the time, is ranked all the same if this says so; NULL = none is. */
 	bool (*rank_once)(void *ctx, const struct waits *w, uint32_t path, uint32_t kind);
 	void *ctx;
@@ -51,14 +52,25 @@ struct ranking_group {
 	bool is_call; /* a callee: KEY is a system call, not a function */
 	struct wait_stats stats;
 	wait_sum self; /* functions: where it is the innermost one */
+	uint64_t p99_ns; /* 99 of 100 waits are not longer */
+	bool has_p99; /* known only where each wait is known by itself */
 	size_t threads; /* distinct ones */
 	size_t first_member; /* of THREADS in ranking->members */
+};
+
+/* A row with single waits, in a group. */
+struct ranking_use {
+	uint32_t group;
+	const struct wait_row *row;
 };
 
 struct ranking_groups {
 	struct ranking_group *p;
 	size_t n, cap;
 	struct idmap by_key;
+	const struct waits *of; /* NULL: no percentiles are wanted */
+	struct ranking_use *uses;
+	size_t n_uses, max_uses;
 };
 
 struct ranking_rest {
@@ -72,7 +84,8 @@ struct ranking {
 	wait_sum idle; /* of kind idle */
 	wait_sum blocked, runnable; /* of the others: known parts of their time */
 	struct ranking_groups groups; /* ranked, the greatest first */
-	struct ranking_member *members; /* NULL unless asked for */
+	struct ranking_member *members; /* NULL unless requested */
+	bool *row_is_ranked; /* by index of waits->rows; NULL unless requested */
 	wait_sum ranked; /* their time, each wait once */
 	struct ranking_rest set_aside_idle, set_aside_once;
 };

@@ -39,8 +39,9 @@ static void find_symbolize(char path[PATH_MAX])
 
 static int start(struct source *s, const char *capture, int out_fd, struct err *e)
 {
-	char program[PATH_MAX], end[] = "--", *file = strdup(capture);
-	char *args[] = { program, end, file, NULL };
+	char program[PATH_MAX], events[] = "--events", end[] = "--", *file = strdup(capture);
+	char *args[] = { program, s->events ? events : end, s->events ? end : file, s->events ? file : NULL,
+		NULL };
 	posix_spawn_file_actions_t fa;
 	int code;
 

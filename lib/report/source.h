@@ -16,6 +16,7 @@
 struct source {
 	pid_t pid; /* of the symbolize that is running */
 	const char *path; /* the capture that it reads */
+	bool events; /* each wait by itself: symbolize --events */
 	bool incomplete; /* a symbolize had status 1: it has printed why */
 };
 

@@ -30,6 +30,9 @@ struct reader {
 	uint64_t duration_ns; /* of the recording whose records come */
 	struct idmap by_process, by_thread;
 	struct intern paths;
+	bool each; /* keep events */
+	struct idmap by_bin; /* (pair, bucket): index in waits->bins */
+	struct intern wakers; /* of events, as the text has them */
 };
 
 static bool is(str s, const char *word)
@@ -110,6 +113,7 @@ void wait_stats_add(struct wait_stats *to, const struct wait_stats *s)
 	to->count += s->count;
 	to->split += s->split;
 	to->runnable += s->runnable;
+	to->single += s->single;
 	to->whole += s->whole;
 	to->max_ns = MAX(to->max_ns, s->max_ns);
 	to->has_max |= s->has_max;
@@ -121,25 +125,115 @@ wait_sum wait_stats_mean(const struct wait_stats *s)
 	return s->count ? s->total / s->count + (s->total % s->count >= s->count - s->count / 2) : 0;
 }
 
-/* --- the comments at the top --- */
+/* --- single waits --- */
+
+#define BUCKET_BITS 6 /* the first bit of a number and so many more are its bucket */
+
+uint32_t wait_bucket(uint64_t ns)
+{
+	uint32_t shift = ns >> (BUCKET_BITS + 1) ? 63 - BUCKET_BITS - (uint32_t)__builtin_clzll(ns) : 0;
+
+	return (shift << BUCKET_BITS) + (uint32_t)(ns >> shift);
+}
+
+uint64_t wait_bucket_ns(uint32_t bucket)
+{
+	uint32_t shift = bucket >> (BUCKET_BITS + 1) ? (bucket >> BUCKET_BITS) - 1 : 0;
+	uint64_t low = (uint64_t)(bucket - (shift << BUCKET_BITS)) << shift;
+
+	return low + (UINT64_C(1) << shift >> 1);
+}
 
 /* "12.345" seconds */
+static bool seconds(str value, uint64_t *ns)
+{
+	str whole = split(&value, '.');
+	uint64_t s, fraction = 0;
+	size_t digits = value.len;
+
+	if (!number(whole, &s) || digits > 9 || (digits && !number(value, &fraction)))
+		return false;
+	for (; digits < 9; digits++)
+		fraction *= 10;
+	return !__builtin_mul_overflow(s, NS_PER_S, ns) && !__builtin_add_overflow(*ns, fraction, ns);
+}
+
+static int add_bin(struct reader *r, uint32_t pair, uint64_t ns, struct err *e)
+{
+	struct waits *w = r->w;
+	uint32_t bucket = wait_bucket(ns), at;
+	bool added;
+
+	at = idmap_put(&r->by_bin, pair, bucket, (uint32_t)w->n_bins, &added);
+	if (at == UINT32_MAX || base_grow(&w->bins, &w->max_bins, w->n_bins + 1, sizeof(*w->bins)) != 0)
+		return err_nomem(e, "how long waits were");
+	if (added)
+		w->bins[w->n_bins++] = (struct wait_bin){ .row = pair, .bucket = bucket };
+	w->bins[at].count++;
+	return 0;
+}
+
+static int add_event(struct reader *r, const struct folding_added *a, struct err *e)
+{
+	struct waits *w = r->w;
+	struct wait_event v = { .row = a->pair,
+		.len_ns = a->wait->total_ns,
+		.runnable_ns = WAIT_NOT_KNOWN,
+		.waker = WAITS_NONE,
+		.open = a->wait->open };
+	uint64_t end;
+
+	/* events have 32-bit indexes */
+	if (w->n_events >= UINT32_MAX || !seconds(a->header->time, &v.begin_ns) ||
+		__builtin_add_overflow(v.begin_ns, v.len_ns, &end)) {
+		w->n_sums++;
+		return 0;
+	}
+	if (a->wait->preempted)
+		v.runnable_ns = v.len_ns;
+	else if (a->wait->has_runnable && a->wait->runnable_ns <= v.len_ns)
+		v.runnable_ns = a->wait->runnable_ns;
+	if (a->waker.len) {
+		v.waker = intern_put(&r->wakers, a->waker.p, a->waker.len);
+		if (v.waker == INTERN_NONE)
+			return err_nomem(e, "the wakers");
+	}
+	if (base_grow(&w->events, &w->max_events, w->n_events + 1, sizeof(*w->events)) != 0)
+		return err_nomem(e, "each wait");
+	w->events[w->n_events++] = v;
+	return 0;
+}
+
+static int by_row(const void *a, const void *b)
+{
+	const struct wait_bin *x = a, *y = b;
+
+	return x->row != y->row ? CMP(x->row, y->row) : CMP(x->bucket, y->bucket);
+}
+
+static void sort_bins(struct waits *w)
+{
+	if (w->n_bins)
+		qsort(w->bins, w->n_bins, sizeof(*w->bins), by_row);
+	for (size_t i = 0; i < w->n_bins; i++) {
+		struct wait_row *row = &w->rows[w->bins[i].row];
+
+		if (!row->n_bins++)
+			row->first_bin = i;
+	}
+}
+
+/* --- the comments at the top --- */
+
 static void add_duration(struct reader *r, str value)
 {
 	struct waits *w = r->w;
-	str seconds = split(&value, '.');
-	uint64_t s, fraction = 0, ns;
-	size_t digits = value.len;
+	uint64_t ns, all;
 
-	if (!number(seconds, &s) || digits > 9 || (digits && !number(value, &fraction)))
-		return;
-	for (; digits < 9; digits++)
-		fraction *= 10;
-	if (__builtin_mul_overflow(s, NS_PER_S, &ns) || __builtin_add_overflow(ns, fraction, &ns) ||
-		__builtin_add_overflow(w->elapsed_ns, ns, &s))
+	if (!seconds(value, &ns) || __builtin_add_overflow(w->elapsed_ns, ns, &all))
 		return;
 	r->duration_ns = ns;
-	w->elapsed_ns = s;
+	w->elapsed_ns = all;
 }
 
 static void add_loss(struct waits *w, str name, uint64_t count)
@@ -168,6 +262,8 @@ static void on_comment(void *ctx, const char *p, size_t len)
 
 	if (begins(line, "# host:") && find_value(line, " duration=", &value)) {
 		add_duration(r, value);
+		if (!w->start_ns && find_value(line, " monotonic=", &value))
+			seconds(value, &w->start_ns);
 	} else if (begins(line, "# lost:") && find_value(line, " name=", &name) &&
 		   find_value(line, " count=", &value) && number(value, &count)) {
 		add_loss(w, name, count);
@@ -238,15 +334,17 @@ static struct wait_stats *cell_of(struct reader *r, uint32_t pair, struct err *e
 	return &r->cells[pair];
 }
 
-static int on_added(
-	void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *wait, struct err *e)
+static int on_added(void *ctx, const struct folding_added *a, struct err *e)
 {
 	struct reader *r = ctx;
-	struct wait_stats *s = cell_of(r, pair, e);
-	uint64_t total = wait->has_total ? wait->total_ns : weight;
+	const struct perfscript_wait *wait = a->wait;
+	struct wait_stats *s = cell_of(r, a->pair, e);
+	uint64_t total = wait->has_total ? wait->total_ns : a->weight;
 	uint64_t count = wait->has_count ? wait->count : 1;
 	double mean = count ? (double)total / (double)count : (double)total;
 	bool whole = wait->open && wait->initial;
+	bool single = wait->has_count && count == 1 && wait->has_max && wait->max_ns == total;
+	int code = 0;
 
 	if (!s)
 		return -ENOMEM;
@@ -265,7 +363,15 @@ static int on_added(
 		s->split += total;
 		s->runnable += wait->runnable_ns;
 	}
-	return 0;
+	if (single) {
+		s->single++;
+		code = add_bin(r, a->pair, total, e);
+		if (!code && r->each)
+			code = add_event(r, a, e);
+	} else if (r->each) {
+		r->w->n_sums = add_saturating(r->w->n_sums, count);
+	}
+	return code;
 }
 
 /* --- folded lines --- */
@@ -639,7 +745,51 @@ static int make_row(
 	return 0;
 }
 
-/* Make rows of the pairs of the table. */
+/* "comm pid/tid" or "[timer]" */
+static bool take_waker(struct reader *r, str text, struct wait_waker *k)
+{
+	struct waits *w = r->w;
+	const char *space = memrchr(text.p, ' ', text.len);
+	const struct idmap_slot *slot;
+	uint64_t n;
+	str pid, tid;
+	uint32_t id;
+
+	*k = (struct wait_waker){ .thread = WAITS_NONE };
+	if (space) {
+		tid = (str){ space + 1, (size_t)(text.p + text.len - space - 1) };
+		pid = split(&tid, '/');
+	}
+	if (!space || !number(pid, &n) || !number(tid, &n)) {
+		k->name = keep(w, text);
+		k->interrupt = begins(text, "[") && !is(text, "[hidden]");
+		return k->name != INTERN_NONE;
+	}
+	k->name = keep(w, (str){ text.p, (size_t)(space - text.p) });
+	id = keep(w, pid);
+	slot = idmap_find(&r->by_process, id, 0);
+	if (slot)
+		slot = idmap_find(&r->by_thread, slot->value, keep(w, tid));
+	k->thread = slot ? slot->value : WAITS_NONE;
+	return k->name != INTERN_NONE && id != INTERN_NONE;
+}
+
+static int make_wakers(struct reader *r, struct err *e)
+{
+	struct waits *w = r->w;
+
+	w->wakers = calloc(r->wakers.n + 1, sizeof(*w->wakers));
+	for (uint32_t i = 0; w->wakers && i < r->wakers.n; i++) {
+		str text;
+
+		text.p = intern_text(&r->wakers, i, &text.len);
+		if (!take_waker(r, text, &w->wakers[w->n_wakers++]))
+			return err_nomem(e, "the wakers");
+	}
+	return w->wakers ? 0 : err_nomem(e, "the wakers");
+}
+
+/* Make rows of the pairs of the table, with the same indexes. */
 static int make_rows(struct reader *r, struct err *e)
 {
 	struct waits *w = r->w;
@@ -659,7 +809,8 @@ static int make_rows(struct reader *r, struct err *e)
 		w->n_rows++;
 	}
 	w->n_stacks = r->table->stacks.n;
-	return 0;
+	sort_bins(w);
+	return r->each ? make_wakers(r, e) : 0;
 }
 
 /* --- all of it --- */
@@ -748,9 +899,10 @@ static int read_waits(struct reader *r, struct paragraphs *in, struct err *e)
 	return make_rows(r, e);
 }
 
-int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, struct err *e)
+int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, bool each,
+	struct err *e)
 {
-	struct reader r = { .w = w };
+	struct reader r = { .w = w, .each = each };
 	int code;
 
 	*w = (struct waits){ .unit = unit };
@@ -766,6 +918,8 @@ int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, con
 	idmap_free(&r.by_process);
 	idmap_free(&r.by_thread);
 	intern_free(&r.paths);
+	intern_free(&r.wakers);
+	idmap_free(&r.by_bin);
 	return code;
 }
 
@@ -804,6 +958,44 @@ bool waits_malformed(const struct waits *w, const char *tool, struct err *e)
 	return true;
 }
 
+/* --- each wait --- */
+
+int waits_need_each(const struct waits *w, const char *path, struct err *e)
+{
+	if (w->n_events && w->n_events >= w->n_sums)
+		return 0;
+	err_set(e, -ENODATA, "when each wait was is not in '%s', only sums of waits", waits_file_name(path));
+	err_hint(e, "record with 'offcpu-record --events'; text must be that of 'symbolize --events'");
+	return -ENODATA;
+}
+
+bool waits_have_sums(const struct waits *w, struct err *e)
+{
+	if (!w->n_sums)
+		return false;
+	err_set(e, -ENODATA, "%llu of %llu waits are known only as sums and are left out",
+		(unsigned long long)w->n_sums, (unsigned long long)add_saturating(w->n_sums, w->n_events));
+	return true;
+}
+
+uint64_t waits_start(const struct waits *w)
+{
+	uint64_t start = w->start_ns ? w->start_ns : UINT64_MAX;
+
+	for (size_t i = 0; i < w->n_events; i++)
+		start = MIN(start, w->events[i].begin_ns);
+	return start;
+}
+
+uint64_t waits_end(const struct waits *w)
+{
+	uint64_t end = w->start_ns ? add_saturating(w->start_ns, w->elapsed_ns) : 0;
+
+	for (size_t i = 0; i < w->n_events; i++)
+		end = MAX(end, w->events[i].begin_ns + w->events[i].len_ns);
+	return end;
+}
+
 /* --- stacks alone --- */
 
 /* The name in a folded line: blanks are those of the format. */
@@ -821,16 +1013,13 @@ static void on_plain_name(
 	}
 }
 
-static int on_plain_added(
-	void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *wait, struct err *e)
+static int on_plain_added(void *ctx, const struct folding_added *a, struct err *e)
 {
 	struct reader *r = ctx;
 
-	(void)pair;
-	(void)weight;
 	(void)e;
-	r->w->is_time |= wait->has_total;
-	r->w->has_kind |= wait->kind.len > 0;
+	r->w->is_time |= a->wait->has_total;
+	r->w->has_kind |= a->wait->kind.len > 0;
 	return 0;
 }
 
@@ -899,6 +1088,9 @@ void waits_free(struct waits *w)
 	free(w->processes);
 	free(w->threads);
 	free(w->rows);
+	free(w->bins);
+	free(w->events);
+	free(w->wakers);
 	free(w->lost);
 	*w = (struct waits){ 0 };
 }

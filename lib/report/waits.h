@@ -4,7 +4,7 @@
  * and state.
  *
  * The text is that of symbolize or of perf script (fold/script.h), or folded lines; its first line
- * decides. Memory grows with the number of distinct stacks, not with the text.
+ * decides. Memory grows with the number of distinct stacks, not with the text, unless each wait is kept.
  *
  * A path is the user functions of a stack and the system call that it is in. Kernel functions below the
  * system call do not belong to it, except in a stack without user functions and system call: that of
@@ -27,6 +27,7 @@ struct wait_stats {
 	wait_sum count;
 	wait_sum split; /* the part of TOTAL of which it is known what was runnable */
 	wait_sum runnable; /* of SPLIT: on a run queue, after the wake-up */
+	wait_sum single; /* of COUNT: waits that have a record to themselves */
 	wait_sum whole; /* waits that last from the beginning of the recording to its end */
 	uint64_t max_ns;
 	bool has_max;
@@ -61,7 +62,38 @@ struct wait_row {
 	uint32_t process;
 	uint32_t kind, state, waker; /* strings; 0 = not known */
 	uint32_t module; /* string: the file of the innermost user frame */
+	size_t first_bin, n_bins; /* of its single waits, in waits->bins */
 	struct wait_stats stats;
+};
+
+/*
+ * How many single waits of a row are about as long: a histogram whose buckets are at most 1/64 as wide as
+ * what is in them, so that the middle of one is wrong by 1/128, 0.8 %, at most; below 128 ns it is exact.
+ */
+struct wait_bin {
+	uint32_t row, bucket;
+	uint64_t count;
+};
+
+uint32_t wait_bucket(uint64_t ns);
+uint64_t wait_bucket_ns(uint32_t bucket); /* its middle */
+
+/* A wait by itself. It ends before 2^64 ns. */
+struct wait_event {
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+	uint64_t len_ns;
+	uint64_t runnable_ns; /* at its end, on a run queue; WAIT_NOT_KNOWN */
+	uint32_t row;
+	uint32_t waker; /* index in waits->wakers; WAITS_NONE: not recorded */
+	bool open; /* had not ended when the recording did */
+};
+
+#define WAIT_NOT_KNOWN UINT64_MAX
+
+struct wait_waker {
+	uint32_t name; /* string: of the thread, or "[timer]" and the like */
+	uint32_t thread; /* index; WAITS_NONE: it has no waits here */
+	bool interrupt;
 };
 
 struct wait_loss {
@@ -83,10 +115,18 @@ struct waits {
 	size_t n_threads, max_threads;
 	struct wait_row *rows;
 	size_t n_rows;
+	struct wait_bin *bins; /* by row, then by bucket */
+	size_t n_bins, max_bins;
+	struct wait_event *events; /* in the order of the text; NULL unless requested */
+	size_t n_events, max_events;
+	uint64_t n_sums; /* waits that are not among EVENTS, because the text has only sums of them */
+	struct wait_waker *wakers; /* of EVENTS */
+	size_t n_wakers;
 	struct wait_loss *lost; /* of the recorder, as the text reports it */
 	size_t n_lost, max_lost;
 	uint32_t damaged; /* string: what is damaged in the capture; 0 = nothing */
 	uint64_t elapsed_ns; /* of all recordings; 0 = not known */
+	uint64_t start_ns; /* CLOCK_MONOTONIC when the first one began; 0 = not known */
 	size_t n_stacks; /* distinct ones, with their kernel functions */
 	bool is_time; /* totals are in ns; else they are waits (unit count), or periods of EVENT */
 	bool folded; /* there are no counts */
@@ -104,11 +144,11 @@ struct waits {
 };
 
 /*
- * Read all of IN: records of EVENT (NULL: of the first one that comes). Release with waits_free(), also
- * after an error. 0 or -errno.
+ * Read all of IN: records of EVENT (NULL: of the first one that comes). With EACH, keep each wait, 40 bytes,
+ * too. Release with waits_free(), also after an error. 0 or -errno.
  */
-int waits_read(
-	struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, struct err *e);
+int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, bool each,
+	struct err *e);
 void waits_free(struct waits *w); /* a zeroed one is fine */
 
 /*
@@ -132,10 +172,22 @@ int waits_fold(struct waits *w, struct waits_stacks *ret, struct paragraphs *in,
 	const struct waits_selection *select, struct err *e);
 void waits_stacks_free(struct waits_stacks *s); /* a zeroed one is fine */
 
-/* Whether records or lines were skipped, with a message; that of other events is no error. */
+/* Whether records or lines were skipped, with a message; that of other events is not an error. */
 bool waits_filtered(const struct waits *w, struct err *e);
 bool waits_malformed(const struct waits *w, const char *tool, struct err *e);
 const char *waits_file_name(const char *path); /* "standard input" for "-" */
+
+/*
+ * 0 if waits were kept by themselves, at least most of them, or -ENODATA: PATH has only sums. The other
+ * function: whether it has sums too, with a message.
+ */
+int waits_need_each(const struct waits *w, const char *path, struct err *e);
+bool waits_have_sums(const struct waits *w, struct err *e);
+
+/* When the recording began, or if that is not known the first of its waits; CLOCK_MONOTONIC. */
+uint64_t waits_start(const struct waits *w);
+/* When it ended, or the last of its waits. */
+uint64_t waits_end(const struct waits *w);
 
 static inline const char *waits_string(const struct waits *w, uint32_t id, size_t *len)
 {

@@ -62,6 +62,15 @@ static uint64_t duration_ns(const struct cap_reader *c)
 	return stop > c->host.start_mono_ns ? stop - c->host.start_mono_ns : 0;
 }
 
+/* When what was recorded, or kept, begins: CLOCK_MONOTONIC. */
+static uint64_t begin_ns(const struct cap_reader *c)
+{
+	const uint64_t stop = c->complete ? c->trailer.stop_ns : c->last_flush_ns,
+		       kept = cap_reader_kept_ns(c);
+
+	return kept && kept <= stop ? stop - kept : c->host.start_mono_ns;
+}
+
 static bool is_lost(const struct cap_counter *c)
 {
 	return strncmp(c->name, "lost.", 5) == 0 && c->value;
@@ -117,8 +126,9 @@ static void perf_text_head(struct buf *b, const struct cap_reader *c, const stru
 	put_value(b, "\n# host: hostname=", h->hostname);
 	put_value(b, " recorder=", h->recorder);
 	buftext_printf(b, " start=%s", utc(h->start_real_ns, start));
-	buftext_printf(b, " duration=%" PRIu64 ".%03" PRIu64 "\n", duration_ns(c) / NS,
-		duration_ns(c) % NS / 1000000);
+	buftext_printf(
+		b, " duration=%" PRIu64 ".%03" PRIu64, duration_ns(c) / NS, duration_ns(c) % NS / 1000000);
+	buftext_printf(b, " monotonic=%" PRIu64 ".%09" PRIu64 "\n", begin_ns(c) / NS, begin_ns(c) % NS);
 	buftext_printf(b, "# totals: waits=%" PRIu64 " total_ns=%" PRIu64 " lost=%" PRIu64, t->waits,
 		t->total_ns, t->lost);
 	if (t->samples)

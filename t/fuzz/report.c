@@ -4,8 +4,10 @@
  * way, and compared with itself as stackdiff does. t/data/fold is a seed corpus.
  *
  * The first byte chooses options. Besides crashes, this checks that the sums of the groups and of what
- * is set aside are the sum of all waits, and that nothing differs from itself.
+ * is set aside are the sum of all waits, that nothing differs from itself, that intervals have all of the
+ * time of the waits by themselves, and that a critical path is as long as its window.
  */
+#include "report/critical_print.h"
 #include "report/difference.h"
 #include "report/print.h"
 
@@ -45,6 +47,62 @@ static void rank(const struct waits *w, uint8_t choice, struct out *out)
 		report_function(out, &p, &function, "main", NULL);
 	ranking_free(&ranking);
 	ranking_function_free(&function);
+}
+
+static void in_time(const struct waits *w, uint8_t choice, struct out *out)
+{
+	struct ranking_opts opts = { .all = true, .rows = true };
+	struct report_print p = {
+		.waits = w, .opts = &opts, .format = choice / 64 % 3, .width = 40 + choice
+	};
+	struct ranking ranking = { 0 };
+	struct timeline t = { 0 };
+	wait_sum each = 0, sum = 0;
+
+	if (!w->n_events)
+		return;
+	if (ranking_make(&ranking, w, &opts, NULL) == 0 &&
+		timeline_make(&t, w, &ranking, (waits_end(w) - waits_start(w)) / (1 + choice) + 1, NULL) ==
+			0) {
+		for (size_t i = 0; i < w->n_events; i++)
+			each += w->events[i].len_ns;
+		for (size_t i = 0; i < t.n; i++)
+			sum += t.p[i].total;
+		if (sum != each)
+			__builtin_trap();
+		report_timeline(out, &p, &ranking, &t, NULL);
+	}
+	timeline_free(&t);
+	ranking_free(&ranking);
+}
+
+static void follow(const struct waits *w, uint8_t choice, struct out *out)
+{
+	struct critical_waits c = { 0 };
+
+	if (!w->n_events || critical_make(&c, w, NULL) != 0)
+		return;
+	for (uint32_t i = 0; i < w->n_threads && i < 4; i++) {
+		const uint64_t start = waits_start(w), len = waits_end(w) - start;
+		const uint64_t from = start + len / 256 * choice, to = start + len;
+		struct critical_path path = { 0 };
+		struct critical_print p = { .waits = w,
+			.format = choice / 64 % 3,
+			.width = 40 + choice,
+			.thread = i,
+			.window = { from - start, len },
+			.path = &path,
+			.segments = choice & 1 };
+
+		if (critical_add(&path, &c, i, from, to, p.segments, NULL) == 0) {
+			if (path.total != to - from)
+				__builtin_trap();
+			critical_sort(&path);
+			critical_print(out, &p, NULL);
+		}
+		critical_path_free(&path);
+	}
+	critical_free(&c);
 }
 
 static void compare(const struct waits *w, uint8_t choice, struct out *out)
@@ -89,8 +147,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (paragraphs_open(paths, 1, &in, NULL) == 0 && out_init(&out, null, NULL) == 0 &&
-		waits_read(&waits, in, data[0] % 5, NULL, NULL) == 0) {
+		waits_read(&waits, in, data[0] % 5, NULL, true, NULL) == 0) {
 		rank(&waits, data[0], &out);
+		in_time(&waits, data[0], &out);
+		follow(&waits, data[0], &out);
 		compare(&waits, data[0], &out);
 	}
 	out_flush(&out, NULL);

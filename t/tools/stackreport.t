@@ -20,7 +20,7 @@ tsv() {
 	t_want=$3
 	shift 3
 	run "$report" --tsv "$@" "$TMP/in"
-	is "$rc:$(cat "$err")$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) skip[i] = $i ~ /^(rank|total|mean)/ }
+	is "$rc:$(cat "$err")$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) skip[i] = $i ~ /^(rank|total|mean|p99)/ }
 			NR > 1 { s = $2; for (i = 1; i <= NF; i++) if (!skip[i]) s = s "|" $i; print s }' "$out")" \
 		"0:$t_want" "$t_name"
 }
@@ -82,7 +82,7 @@ for seed in 1 2 3; do
 	same "$out" "$TMP/$seed/summary" "random waits ($seed): the summary is right"
 	"$report" --json "$TMP/$seed/text" | perl -MCpanel::JSON::XS -0777 -ne '
 		my ($j, $i) = (decode_json($_), 0);
-		print join("\t", ++$i, @$_{qw(total_ns count mean_ns max_ns threads kind)}, $_->{syscall} // "", join ";", @{$_->{functions}}), "\n" for @{$j->{rows}}' >"$out"
+		print join("\t", ++$i, map { $_ // "" } @$_{qw(total_ns count mean_ns p99_ns max_ns threads kind)}, $_->{syscall} // "", join ";", @{$_->{functions}}), "\n" for @{$j->{rows}}' >"$out"
 	sed 1d "$TMP/$seed/stack" >"$TMP/want"
 	same "$out" "$TMP/want" "random waits ($seed): JSON and TSV have the same rows"
 done
@@ -261,6 +261,11 @@ if [ -n "$main" ] && "$OBJ/t/unit/resolve" --make "$TMP/a.cap" "$BIN/fold" "$BIN
 	run "$report" --tsv --all "$TMP/a.cap" "$TMP/a.txt" "$TMP/a.cap"
 	is "$rc:$(awk 'NR > 1 { n += $2 } END { print n }' "$out")" \
 		"0:$(awk 'NR > 1 { n += 3 * $2 } END { print n }' "$TMP/want")" "captures and texts can be given together"
+	for args in --events "--by 1s" "--chain -t 1"; do
+		# shellcheck disable=SC2086 # words
+		fails "a capture of sums ($args)" "hint: record with offcpu-record --events
+stackreport: symbolize could not read the capture '$TMP/a.cap': it ended with status 2" $args "$TMP/a.cap"
+	done
 	head -c $(($(wc -c <"$TMP/a.cap") - 20)) "$TMP/a.cap" >"$TMP/cut.cap"
 	run "$report" --tsv --all "$TMP/cut.cap"
 	is "$rc" 1 "a truncated capture gives status 1"
@@ -292,6 +297,171 @@ else
 fi
 printf '\211stkcap\n\0\0' >"$TMP/bad.cap"
 fails "a capture that symbolize cannot read" "symbolize could not read the capture '$TMP/bad.cap': it ended with status 2" "$TMP/bad.cap"
+
+## each wait by itself
+
+for seed in 1 2 3; do
+	mkdir "$TMP/e$seed"
+	perl "$DATA/report/events.pl" "$seed" "$TMP/e$seed" || fail "events.pl $seed"
+	run "$report" --by 50ms --all --tsv "$TMP/e$seed/text"
+	is "$rc:$(cat "$err")" "0:" "random waits ($seed): --by 50ms succeeds"
+	same "$out" "$TMP/e$seed/intervals" "random waits ($seed): each interval has its part of each wait"
+	"$report" --by function --all --tsv "$TMP/e$seed/text" >"$out"
+	is "$(perl -e 'my %p; open F, "<", shift; while (<F>) { my ($f, $p) = /;(\w+) (\d+)/; $p{$f} = $p }
+		open F, "<", shift; while (<F>) { my @f = split /\t|\n/; next unless $p{$f[-1]}; $n++;
+			print "$f[-1]: $f[5], not $p{$f[-1]}\n" if abs($f[5] - $p{$f[-1]}) * 128 > $p{$f[-1]} } print "$n\n"' \
+		"$TMP/e$seed/p99" "$out")" 5 "random waits ($seed): the 99th percentile is right to 1/128"
+done
+n=$(wc -l <"$TMP/e1/intervals")
+is "$("$report" --by 50ms --json "$TMP/e1/text" | perl -MCpanel::JSON::XS -0777 -ne 'my $j = decode_json($_);
+	print scalar @{$j->{rows}}, " ", join ",", sort keys %{$j->{rows}[0]}')" \
+	"$((n - 1)) blocked_ns,count,from_ns,greatest,max_ns,mean_ns,runnable_ns,total_ns" "--by 50ms --json has the same intervals"
+is "$("$report" --by 50ms --json "$TMP/e1/text" | perl -MCpanel::JSON::XS -0777 -ne 'my $j = decode_json($_);
+	print join("\t", $_->{from_ns}, @$_{qw(total_ns blocked_ns runnable_ns count)}, $_->{mean_ns} // "", $_->{max_ns} // "",
+		$_->{greatest}{total_ns}, $_->{greatest}{kind}, "", join ";", @{$_->{greatest}{functions}}), "\n" for @{$j->{rows}}')" \
+	"$(sed 1d "$TMP/e1/intervals")" "with the same numbers"
+is "$("$report" --by 50ms -n 3 "$TMP/e1/text" | grep -c '^ *[0-9.]* [mn]*s ')" 3 "-n is the number of intervals to print"
+is "$("$report" --by 50ms --tsv --kind lock,pipe "$TMP/e1/text" | awk -F '\t' 'NR > 1 { n += $2 } END { printf "%.0f", n }')" \
+	"$("$report" --by kind --tsv --kind lock,pipe "$TMP/e1/text" | awk -F '\t' 'NR > 1 { n += $2 } END { printf "%.0f", n }')" \
+	"--kind selects the waits of intervals"
+fails "too many intervals" "a recording of 1\.000 s has more than 100000 intervals of 1\.000 us
+.*hint: --by=10us makes fewer" --by 1us "$TMP/e1/text"
+run "$report" --by 10us --tsv "$TMP/e1/text"
+is "$rc:$(wc -l <"$out")" 0:100001 "what the hint says works"
+
+# wait THREAD BEGIN_MS LEN_MS RUNNABLE_MS KIND FUNCTION [WAKER]
+wait_at() {
+	printf '# wait: count=1 total_ns=%d max_ns=%d runnable_ns=%d kind=%s state=S\n' $(($3 * 1000000)) $(($3 * 1000000)) \
+		$(($4 * 1000000)) "$5"
+	printf 'th-%s 1/%s [000] %d.%09d: %d offcpu-time: \n\tffffffff81000000 __x64_sys_read+0x1 ([kernel.kallsyms])\n' "$1" "$1" \
+		$((100 + $2 / 1000)) $(($2 % 1000 * 1000000)) $(($3 * 1000000))
+	printf '\t12 %s+0x1 (/x)\n\t34 main+0x2 (/x)\n' "$6"
+	[ -z "$7" ] || printf '# waker: %s\n#\t12 waking+0x1 (/x)\n# waker: th-99 1/99\n#\t12 x+0x1 (/x)\n' "$7"
+	echo
+}
+host='# host: hostname=h start=x duration=1.000 monotonic=100.000000000'
+{
+	echo "$host"
+	wait_at 12 50 150 2 disk-read fb '[disk]'
+	wait_at 11 100 400 1 lock fa 'th-12 1/12'
+	wait_at 12 300 100 0 pipe fb2 'name with blanks 1/21'
+	wait_at 21 310 40 5 sleep fc '[timer]'
+	wait_at 11 700 100 1 poll fz 'sh 9/99'
+	wait_at 11 850 20 0 poll fz '[hidden]'
+} >"$TMP/path"
+run "$report" --chain -t 11 --segments "$TMP/path"
+is "$rc:$(cat "$out" "$err")" "0:thread     th-11 1/11
+window     0.000000 s to 1.000000 s
+path       1.000 s: running 499.0 ms, runnable 9.000 ms, blocked 252.0 ms, no wait recorded 240.0 ms
+blocked    ended by interrupts 133.0 ms, waker hidden 20.00 ms, waker without a recorded wait 99.00 ms
+
+the 10 greatest of 12 parts of the path; % of 1.000 s
+   #     time      %   count  longest  thread              what
+  1. 250.0 ms   25.0       2 200.0 ms  th-11 1/11          running
+  2. 230.0 ms   23.0       2 130.0 ms  th-11 1/11          no wait recorded
+  3. 199.0 ms   19.9       2 100.0 ms  th-12 1/12          running
+  4. 99.00 ms    9.9       1 99.00 ms  th-11 1/11          poll by sh
+      main > fz  in read
+  5. 98.00 ms    9.8       1 98.00 ms  th-12 1/12          disk-read by [disk]
+      main > fb  in read
+  6. 50.00 ms    5.0       1 50.00 ms  th-21 1/21          running
+  7. 35.00 ms    3.5       1 35.00 ms  th-21 1/21          sleep by [timer]
+      main > fc  in read
+  8. 20.00 ms    2.0       1 20.00 ms  th-11 1/11          poll by [hidden]
+      main > fz  in read
+  9. 10.00 ms    1.0       1 10.00 ms  th-21 1/21          no wait recorded
+ 10. 5.000 ms    0.5       1 5.000 ms  th-21 1/21          runnable
+
+the path in order of time
+       from     time  thread              what
+ 0.000000 s 100.0 ms  th-11 1/11          no wait recorded
+ 0.100000 s 98.00 ms  th-12 1/12          disk-read by [disk]
+      main > fb  in read
+ 0.198000 s 2.000 ms  th-12 1/12          runnable
+ 0.200000 s 100.0 ms  th-12 1/12          running
+ 0.300000 s 10.00 ms  th-21 1/21          no wait recorded
+ 0.310000 s 35.00 ms  th-21 1/21          sleep by [timer]
+      main > fc  in read
+ 0.345000 s 5.000 ms  th-21 1/21          runnable
+ 0.350000 s 50.00 ms  th-21 1/21          running
+ 0.400000 s 99.00 ms  th-12 1/12          running
+ 0.499000 s 1.000 ms  th-11 1/11          runnable
+ 0.500000 s 200.0 ms  th-11 1/11          running
+ 0.700000 s 99.00 ms  th-11 1/11          poll by sh
+      main > fz  in read
+ 0.799000 s 1.000 ms  th-11 1/11          runnable
+ 0.800000 s 50.00 ms  th-11 1/11          running
+ 0.850000 s 20.00 ms  th-11 1/11          poll by [hidden]
+      main > fz  in read
+ 0.870000 s 130.0 ms  th-11 1/11          no wait recorded" "--chain shows what made up a thread's time"
+run "$report" --chain -t 11 --segments --tsv --from .1 --to 450ms "$TMP/path"
+is "$rc:$(sed 1d "$out")" "0:100000000	98000000	th-12	1	12	blocked	[disk]	interrupt	disk-read	read	main;fb
+198000000	2000000	th-12	1	12	runnable					
+200000000	100000000	th-12	1	12	running					
+300000000	10000000	th-21	1	21	no-wait					
+310000000	35000000	th-21	1	21	blocked	[timer]	interrupt	sleep	read	main;fc
+345000000	5000000	th-21	1	21	runnable					
+350000000	50000000	th-21	1	21	running					
+400000000	50000000	th-12	1	12	running					" "--from and --to are its window, and --segments --tsv has the parts in order"
+run "$report" --chain -t 11 --tsv -n 2 "$TMP/path"
+is "$rc:$(cat "$out")" "0:rank	total_ns	count	max_ns	comm	pid	tid	what	waker	why	kind	syscall	stack
+1	250000000	2	200000000	th-11	1	11	running					
+2	230000000	2	130000000	th-11	1	11	no-wait					" "--tsv has the sums"
+run "$report" --chain -t 11 --mark fz "$TMP/path"
+is "$rc:$(sed -n 3,4p "$out")" "0:requests   1 request between waits in fz, mean 50.00 ms, longest 50.00 ms
+path       50.00 ms: running 50.00 ms" "--mark: a request is between two waits in that function"
+run "$report" --chain -t 11 --mark read --segments --json "$TMP/path"
+is "$(perl -MCpanel::JSON::XS -0777 -ne 'my $j = decode_json($_); my $s = 0; $s += $_->{total_ns} for @{$j->{segments}};
+	print join " ", @$j{qw(tid requests total_ns running_ns)}, $j->{slowest}{from_ns}, $j->{slowest}{total_ns}, $s, $j->{rows}[0]{what}' "$out")" \
+	"11 2 250000000 250000000 500000000 200000000 200000000 running" "or in that system call; the segments are those of the slowest one"
+{
+	echo "$host"
+	wait_at 11 100 400 1 lock fa
+	wait_at 11 600 400 0 lock fa | sed 's/state=S/& open=1/'
+} >"$TMP/alone.txt"
+run "$report" --chain "$TMP/alone.txt"
+is "$rc" 0 "of the only thread no TID is needed"
+like "$(cat "$out")" 'blocked    not ended 400.0 ms, no waker recorded 399.0 ms
+wakers     none recorded, so waits are not followed: record with --wakers' "what is not explained is reported with the reason"
+sed '/^# host/d' "$TMP/path" >"$TMP/no-host"
+is "$("$report" --chain -t 11 --tsv "$TMP/no-host" | awk -F '\t' 'NR > 1 { n += $2 } END { printf "%.0f", n }')" 820000000 \
+	"without the recording's times, it begins with the first wait and ends with the last"
+for args in "--chain" "--chain -t 21" "--by 100ms"; do
+	in_file "$A"
+	# shellcheck disable=SC2086 # words
+	fails "a text of sums ($args)" "when each wait was is not in '.*in', only sums of waits
+.*hint: record with 'offcpu-record --events'; text must be that of 'symbolize --events'" $args "$TMP/in"
+done
+sed 's/ duration/ x/' "$TMP/path" >"$TMP/mixed"
+printf '%b' "$A" >>"$TMP/mixed"
+run "$report" --by 100ms --tsv "$TMP/mixed"
+is "$rc:$(sed 1d "$out" | wc -l)" 1:9 "where a few waits are known only as sums, the others are reported, status 1"
+like "$(cat "$err")" '4 of 10 waits are known only as sums and are left out' "and how many is said"
+fails "--chain without a TID" "chain is of one thread, and 3 waited
+.*hint: name it with -t TID" --chain "$TMP/path"
+answers_no "a thread that does not occur" "no wait is of thread 4711
+.*hint: .*--by thread lists them" --chain -t 4711 "$TMP/path"
+answers_no "a function that the thread does not wait in" "the thread has no two waits in 'fa', between" --chain -t 11 --mark fa "$TMP/path"
+answers_no "a function that does not occur at all" "no two waits in 'zzz'" --chain -t 11 --mark zzz "$TMP/path"
+fails "a window behind the end" "the recording ends at 1.000 s, before --from" --chain -t 11 --from 2 "$TMP/path"
+for args in "-t 1" "--from 1s" "--to 1s" "--mark f" "--segments" "--chain --from 2 --to 1" "--chain a b" "--by 1s a b" "--by 0s" "--by 1x" \
+	"--chain --by 1s" "--chain --kind lock" "--chain --idle" "--chain --all" "--chain --function f" "--chain -t 0" "--chain -t x"; do
+	# shellcheck disable=SC2086 # words
+	status 64 "$args is a usage error" "$report" $args
+	[ -s "$out" ] && fail "$args writes nothing to stdout"
+done
+H2='# wait: count=1 total_ns=7 max_ns=7 runnable_ns=0 kind=\033[2J\na\033]0;x\007b 1/2 1.5: 7 offcpu-time: \n\t1 b\033[1m\377n (/f)\n# waker: \033[2J\377 8/9\n\n'
+in_file "$H2"
+for args in "--chain" "--chain --tsv" "--chain --json" "--chain --segments --tsv" "--by 1s" "--by 1s --tsv" "--by 1s --json"; do
+	# shellcheck disable=SC2086 # words
+	run "$report" $args "$TMP/in"
+	is "$rc:$(LC_ALL=C tr -d '\n\t -~' <"$out" | LC_ALL=C sed 's/\xef\xbf\xbd//g' | wc -c)" "0:0" "no control character of a name is printed: $args"
+done
+for time in 18446744073709551616.0 18446744073.709551615 1.2345678901 x; do
+	in_file "# wait: count=1 total_ns=7 max_ns=7\nab 1/2 $time: 7 offcpu-time: \n\t1 f (x)\n\n# wait: count=1 total_ns=7 max_ns=7\nab 1/2 9.0: 7 offcpu-time: \n\t1 f (x)\n\n"
+	run "$report" --chain --tsv "$TMP/in"
+	ok "a time of $time is no time" test "$rc:$(sed 1d "$out" | cut -f 2)" = 1:7
+done
 
 ## damage
 
@@ -349,7 +519,7 @@ for args in "" "--by function" "--by thread" "--by process" "--by kind" "--by mo
 	is "$rc:$(LC_ALL=C tr -d '\n\t -~' <"$out" | LC_ALL=C sed 's/\xef\xbf\xbd//g' | wc -c)" "0:0" "no control character of a name is printed: ${args:-the table}"
 done
 run "$report" --tsv "$TMP/in"
-is "$(awk -F '\t' '{ print NF }' "$out" | sort -u)" 9 "a tab in a name does not add a field"
+is "$(awk -F '\t' '{ print NF }' "$out" | sort -u)" 10 "a tab in a name does not add a field"
 ok "hostile names give valid JSON" sh -c '"$1" --json "$2" | perl -MCpanel::JSON::XS -0777 -ne "ref decode_json(\$_)->{rows} eq q(ARRAY) or die"' - "$report" "$TMP/in"
 answers_no "a hostile --function" 'no stack has the function .x\\x1b\[2J' --function "$(printf 'x\033[2J')" "$TMP/in"
 in_file "ab 1/2 1.5: 7 offcpu-time: \n\t1 f (x)\n\t2 - (x)\n\t3 -- (x)\n\t4 main (x)\n\n"
@@ -358,7 +528,7 @@ in_file 'ab 1/2 1.5: 7 offcpu-time: \n\t1 "\x27 (x)\n\t2 main (x)\n\n'
 status 0 "a function with an empty name does no harm" "$report" --all "$TMP/in"
 perl -e 'print "ab 1/2 1.5: 7 offcpu-time:\n\t1 ", "x" x (17 << 20), " (x)\n\ncd 1/2 1.5: 5 offcpu-time:\n\t1 f (x)\n\n"' >"$TMP/in"
 run "$report" --tsv "$TMP/in"
-is "$rc:$(sed 1d "$out" | cut -f 2,9)" "1:5	f" "a line of 17 MiB is skipped, and the next record is counted"
+is "$rc:$(sed 1d "$out" | cut -f 2,10)" "1:5	f" "a line of 17 MiB is skipped, and the next record is counted"
 perl -e 'print "p;", "x" x (17 << 20), " 5\np;a 6\n"' >"$TMP/in"
 run "$report" --tsv "$TMP/in"
 is "$rc" 1 "a folded line of 17 MiB gives status 1"
@@ -366,7 +536,7 @@ perl -e 'print "ab 1/2 1.5: 7 offcpu-time:\n", "\t1 fff (x)\n" x 100000, "\n"' >
 status 0 "a stack of 100,000 frames is ranked" "$report" "$TMP/in"
 is "$(tail -n 1 "$out" | tr -s ' f>')" " f > ... > f > f > f > f > f > f > f > f > f > f" "its row has one line"
 run "$report" --by function --tsv "$TMP/in"
-is "$(sed 1d "$out" | cut -f 2-)" "7	7	1	7		1	fff" "its function counts once"
+is "$(sed 1d "$out" | cut -f 2-)" "7	7	1	7			1	fff" "its function counts once"
 
 # memory: the same stacks in 20 times the input
 perl -e 'for (1..20000) { print "# wait: count=1 total_ns=$_\nab 1/2 $_.5: 10 offcpu-time: \n", (map { "\t12 function_$_+0x".($_*7)." (/usr/lib/x)\n" } 1..40), "\n" }' >"$TMP/big"
@@ -387,7 +557,7 @@ like "$(cat "$err")" 'cannot write' "a full disk is reported"
 run sh -c '"$0" "$1" >&-' "$report" "$TMP/in"
 is "$rc" 2 "a closed stdout gives status 2"
 perl -e 'for (1..50000) { print "p;function$_ ", 100000 - $_, "\n" }' >"$TMP/in"
-is "$("$report" --tsv "$TMP/in" | head -n 2 | tail -n 1 | cut -f 2,9)" "99999	function1" "a reader that closes the pipe early gets its lines"
+is "$("$report" --tsv "$TMP/in" | head -n 2 | tail -n 1 | cut -f 2,10)" "99999	function1" "a reader that closes the pipe early gets its lines"
 is "$(perl -e 'open my $p, "-|", @ARGV or die; readline $p; close $p; print $? & 127' "$report" --tsv "$TMP/in")" 13 \
 	"SIGPIPE ends it then"
 is "$("$report" "$TMP/in" | grep -cE '^ +[0-9]+\. ')" 10 "the table has ten rows"

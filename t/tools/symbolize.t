@@ -44,7 +44,7 @@ is "$rc" 0 "a complete capture gives status 0"
 is "$(head -n 1 "$out")" "# stacktools perf-script 1" "the first line names the format"
 like "$(sed -n 2p "$out")" '^# kernel: release=6\.18\.0 machine=x86_64 stext=0xffffffff81000000 build-id=- boot-id=another$' \
 	"the second line describes the kernel"
-like "$(sed -n 3p "$out")" '^# host: hostname=there recorder=resolve start=2023-11-14T22:13:20Z duration=2\.000$' \
+like "$(sed -n 3p "$out")" '^# host: hostname=there recorder=resolve start=2023-11-14T22:13:20Z duration=2\.000 monotonic=[0-9]+\.[0-9]{9}$' \
 	"the third line describes the host"
 is "$(sed -n 4p "$out")" "# totals: waits=24 total_ns=6912 lost=0" "the fourth line has the totals"
 is "$(sed -n 6p "$out")" \

@@ -93,10 +93,11 @@ sub rows {
 	for my $w (@of) {
 		my %once = map { $_ => 1 } $names->($w);
 		for my $name (keys %once) {
-			my $g = $g{$name} //= { name => $name, total => 0, self => 0, count => 0, max => 0, threads => {} };
+			my $g = $g{$name} //= { name => $name, total => 0, self => 0, count => 0, single => 0, max => 0, threads => {} };
 			$g->{total} += $w->{total};
 			$g->{self} += $w->{total} if $self && (@{ $w->{functions} } ? $w->{functions}[-1] : '') eq $name;
 			$g->{count} += $w->{count};
+			$g->{single} += $w->{count} == 1 && $w->{max} == $w->{total};
 			$g->{max} = $w->{max} if $w->{max} > $g->{max};
 			$g->{threads}{"$w->{pid}/$w->{tid}"} = 1;
 		}
@@ -104,18 +105,19 @@ sub rows {
 	return sort { $b->{total} <=> $a->{total} || $a->{name} cmp $b->{name} } values %g;
 }
 
-# SELF: 1, or 0 for an empty field, or undef for none
+# SELF: 1, or 0 for an empty field, or undef for none. Of less than 100 waits the 99th percentile is the longest.
 sub numbers {
-	my ($g, $self) = @_;
+	my ($g, $self, $no_p99) = @_;
 	my $mean = $g->{total} / $g->{count};
 	$mean++ if 2 * ($g->{total} % $g->{count}) >= $g->{count};
-	return ($g->{total}, (defined $self ? $self ? $g->{self} : '' : ()), $g->{count}, $mean, $g->{max}, scalar keys %{ $g->{threads} });
+	return ($g->{total}, (defined $self ? $self ? $g->{self} : '' : ()), $g->{count}, $mean,
+		!$no_p99 && $g->{single} == $g->{count} ? $g->{max} : '', $g->{max}, scalar keys %{ $g->{threads} });
 }
 
 sub table {
 	my ($file, $head, $names, $self, @of) = @_;
 	my $rank = 0;
-	file($file, join("\t", 'rank', 'total_ns', ($self ? 'self_ns' : ()), qw(count mean_ns max_ns threads), @$head),
+	file($file, join("\t", 'rank', 'total_ns', ($self ? 'self_ns' : ()), qw(count mean_ns p99_ns max_ns threads), @$head),
 		map { join "\t", ++$rank, numbers($_, $self || undef), $_->{name} } rows($names, $self, @of));
 }
 
@@ -136,7 +138,7 @@ table('state', ['state'], sub { $_[0]{state} }, 0, @ranked);
 my $name = 'f3';
 my @of = grep { grep { $_ eq $name } @{ $_[0] // $_->{functions} } } @waits;
 my ($all) = rows(sub { $name }, 1, @of);
-my @lines = ("relation\ttotal_ns\tself_ns\tcount\tmean_ns\tmax_ns\tthreads\tfunction", join "\t", 'function', numbers($all, 1), $name);
+my @lines = ("relation\ttotal_ns\tself_ns\tcount\tmean_ns\tp99_ns\tmax_ns\tthreads\tfunction", join "\t", 'function', numbers($all, 1, 1), $name);
 my $callers = sub { my @f = ('', @{ $_[0]{functions} }); map { $f[$_ - 1] } grep { $f[$_] eq $name } 1 .. $#f };
 my $callees = sub { my @f = @{ $_[0]{functions} };
 	map { $_ < $#f ? "callee\t$f[$_ + 1]" : $_[0]{call} ? "syscall\t$_[0]{call}" : () } grep { $f[$_] eq $name } 0 .. $#f };
