@@ -3,6 +3,7 @@
 #include "base/cli.h"
 #include "base/out.h"
 #include "base/result.h"
+#include "flame/graph.h"
 #include "flame/page.h"
 #include "flame/svg.h"
 
@@ -85,7 +86,7 @@ static int print(const struct opts *o, const struct flametree *t, int fd, struct
 	int code = out_init(&out, fd, e);
 
 	if (!code)
-		code = o->svg ? svg_put(&out, t, &o->flame, e) : page_put(&out, t, &o->flame, e);
+		code = o->svg ? svg_put(&out, t, &o->flame, e) : graph_put(&out, t, &o->flame, e);
 	if (!code)
 		code = out_flush(&out, e);
 	out_free(&out);
