@@ -204,6 +204,71 @@ function selftest(run) {
 	document.body.append(pre);
 }
 
+// --- waits: what timeline.h puts
+
+function stacks() { // of each, an array of names, outermost first
+	const b = bytes(data.stacks), all = new Array(data.nStacks);
+	let at = 0;
+	const next = () => {
+		let v = 0, scale = 1;
+		for (; b[at] > 127; scale *= 128)
+			v += (b[at++] & 127) * scale;
+		return v + b[at++] * scale;
+	};
+	for (let i = 0; i < all.length; i++)
+		all[i] = Array.from({length: next()}, next);
+	return all;
+}
+const isKernel = (name) => name.endsWith("_[k]");
+const plain = (name) => (/._\[[kji]\]$/.test(name) ? name.slice(0, -4) : name) || "(no name)";
+const CALL = /^(?:__x64_sys_|__ia32_(?:compat_)?sys_|__arm64_(?:compat_)?sys_|__se_(?:compat_)?sys_|__do_(?:compat_)?sys_|ksys_)([^.]+)/;
+function place(names) { // the two innermost user functions and the system call, or kernel functions where there are none
+	const end = names.indexOf("--"), own = (end < 0 ? names : names.slice(0, end)).filter((name) => name !== "-");
+	const user = own.filter((name) => !isKernel(name)), kernel = own.filter(isKernel);
+	const call = kernel.map((name) => CALL.exec(plain(name))).find((match) => match);
+	const parts = (user.length || call ? user : kernel.filter((name) => !/^(__)?schedule/.test(name))).slice(-2).map(plain);
+	if (call && parts[parts.length - 1] !== call[1])
+		parts.push(call[1]);
+	return parts.join(" > ") || "no stack";
+}
+function threadName(i) { // as `ps` shows it
+	const [name, pid, tid, process] = data.threads[i];
+	return name + " " + (pid === tid ? pid : process === name || !process ? pid + "/" + tid : tid + " of " + process + " " + pid);
+}
+const KINDS = { // hue, saturation, lightness where it is light
+	lock: [2, 72, 55], condition: [18, 62, 60], futex: [350, 60, 58], sleep: [255, 22, 66], "disk-read": [212, 75, 52],
+	"disk-write": [222, 60, 62], fsync: [232, 62, 48], "net-receive": [145, 52, 42], "net-send": [120, 42, 52], accept: [165, 40, 52],
+	poll: [180, 48, 46], pipe: [75, 48, 44], child: [300, 30, 60], signal: [315, 40, 62], terminal: [285, 28, 52],
+	event: [195, 38, 58], "page-fault": [328, 70, 52], swap: [340, 75, 40], throttled: [28, 60, 36], stopped: [0, 0, 40],
+	scheduler: [45, 92, 50], idle: [220, 10, 80], unknown: [220, 8, 60], other: [220, 8, 52],
+};
+const RUNNABLE = KINDS.scheduler; // as what waits for a CPU
+function shade([hue, pure, light]) {
+	return theme.dark ? `hsl(${hue} ${pure * 0.85}% ${pure < 11 && light > 70 ? 32 : light * 0.94}%)` : `hsl(${hue} ${pure}% ${light}%)`;
+}
+function kindColor(name) { // rules may have kinds of their own
+	let h = 7;
+	for (let i = 0; i < name.length; i++)
+		h = (h * 31 + name.charCodeAt(i)) % 1009;
+	return shade(Object.hasOwn(KINDS, name) ? KINDS[name] : [h * 137 % 360, 40 + h % 3 * 12, 50 + h % 4 * 4]);
+}
+const runnableColor = () => shade(RUNNABLE);
+function ticks(from, to, most) { // round numbers within, at most MOST of them
+	let step = 10 ** Math.floor(Math.log10((to - from) / most || 1));
+	for (let i = 0; (to - from) / step > most; i++)
+		step *= [2, 2.5, 2][i % 3];
+	const found = [];
+	for (let k = Math.ceil(from / step); k * step <= to && found.length <= most; k++)
+		found.push(k * step);
+	return {found, step};
+}
+function clock(ns, step) { // a time of the axis, with as many digits as STEP needs
+	const unit = step >= 1e8 || ns >= 1e10 ? "s" : step >= 1e5 || ns >= 1e7 ? "ms" : step >= 100 ? "us" : "ns";
+	const digits = Math.max(0, Math.ceil(-Math.log10(step / NS[unit]) - 1e-9));
+	return grouped((ns / NS[unit]).toFixed(Math.min(digits, 9)).split(".")[0]) + (digits ? "." + (ns / NS[unit]).toFixed(Math.min(digits, 9)).split(".")[1] : "") + " " + unit;
+}
+
 return {$, data, bytes, column, NS, grouped, percent, time, count, fill, make, short, entry, showTip, hideTip, fitCanvas, matcher,
-	theme, setTheme, onTheme, sameTheme, showHelp, keys, selftest};
+	theme, onTheme, sameTheme, showHelp, keys, selftest, stacks, isKernel, plain, place, threadName,
+	kindColor, runnableColor, ticks, clock};
 })();

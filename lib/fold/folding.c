@@ -650,7 +650,10 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	if (v->pair == FOLDTAB_NONE)
 		return err_nomem(e, "the distinct stacks");
 	f->table.pairs[v->pair].sum += part[PART_STACK];
-	return client ? client->added(client->ctx, v->pair, part[PART_STACK], &wait, e) : 0;
+	code = client ? client->added(client->ctx, v->pair, part[PART_STACK], &r->h, &wait, &bad, e) : 0;
+	if (code > 0)
+		malformed(f, in, r->line, bad);
+	return MIN(code, 0);
 }
 
 /* A record without a blank line at its end. A record that is not a sample never has one. */

@@ -238,8 +238,8 @@ static struct wait_stats *cell_of(struct reader *r, uint32_t pair, struct err *e
 	return &r->cells[pair];
 }
 
-static int on_added(
-	void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *wait, struct err *e)
+static int on_added(void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_header *h,
+	const struct perfscript_wait *wait, const char **bad, struct err *e)
 {
 	struct reader *r = ctx;
 	struct wait_stats *s = cell_of(r, pair, e);
@@ -248,6 +248,8 @@ static int on_added(
 	double mean = count ? (double)total / (double)count : (double)total;
 	bool whole = wait->open && wait->initial;
 
+	(void)h;
+	(void)bad;
 	if (!s)
 		return -ENOMEM;
 	r->w->is_time |= wait->has_total;
@@ -821,12 +823,14 @@ static void on_plain_name(
 	}
 }
 
-static int on_plain_added(
-	void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_wait *wait, struct err *e)
+static int on_plain_added(void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_header *h,
+	const struct perfscript_wait *wait, const char **bad, struct err *e)
 {
 	struct reader *r = ctx;
 
 	(void)pair;
+	(void)h;
+	(void)bad;
 	(void)weight;
 	(void)e;
 	r->w->is_time |= wait->has_total;
