@@ -243,16 +243,27 @@ const KINDS = { // hue, saturation, lightness where it is light
 	scheduler: [45, 92, 50], idle: [220, 10, 80], unknown: [220, 8, 60], other: [220, 8, 52],
 };
 const RUNNABLE = KINDS.scheduler; // as what waits for a CPU
-function shade([hue, pure, light]) {
-	return theme.dark ? `hsl(${hue} ${pure * 0.85}% ${pure < 11 && light > 70 ? 32 : light * 0.94}%)` : `hsl(${hue} ${pure}% ${light}%)`;
-}
-function kindColor(name) { // rules may have kinds of their own
+function hueOf(name) { // rules may have kinds of their own
 	let h = 7;
 	for (let i = 0; i < name.length; i++)
 		h = (h * 31 + name.charCodeAt(i)) % 1009;
-	return shade(Object.hasOwn(KINDS, name) ? KINDS[name] : [h * 137 % 360, 40 + h % 3 * 12, 50 + h % 4 * 4]);
+	return Object.hasOwn(KINDS, name) ? KINDS[name] : [h * 137 % 360, 40 + h % 3 * 12, 50 + h % 4 * 4];
 }
-const runnableColor = () => shade(RUNNABLE);
+function shaded([hue, pure, light]) {
+	return theme.dark ? [hue, pure * 0.85, pure < 11 && light > 70 ? 32 : light * 0.94] : [hue, pure, light];
+}
+const shade = ([hue, pure, light]) => `hsl(${hue} ${pure}% ${light}%)`;
+const kindColor = (name) => shade(shaded(hueOf(name)));
+const kindInk = (name) => inkOn(shaded(hueOf(name)));
+function inkOn([hue, pure, light]) { // black or white, whichever is read better
+	const a = pure / 100 * Math.min(light, 100 - light) / 100;
+	const channel = (n) => {
+		const k = (n + hue / 30) % 12, v = light / 100 - a * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+		return ((v + 0.055) / 1.055) ** 2.4;
+	};
+	return 0.2126 * channel(0) + 0.7152 * channel(8) + 0.0722 * channel(4) > 0.18 ? "#000000" : "#ffffff";
+}
+const runnableColor = () => shade(shaded(RUNNABLE));
 function ticks(from, to, most) { // round numbers within, at most MOST of them
 	let step = 10 ** Math.floor(Math.log10((to - from) / most || 1));
 	for (let i = 0; (to - from) / step > most; i++)
@@ -270,5 +281,5 @@ function clock(ns, step) { // a time of the axis, with as many digits as STEP ne
 
 return {$, data, bytes, column, NS, grouped, percent, time, count, fill, make, short, entry, showTip, hideTip, fitCanvas, matcher,
 	theme, onTheme, sameTheme, showHelp, keys, selftest, stacks, isKernel, plain, place, threadName,
-	kindColor, runnableColor, ticks, clock};
+	kindColor, kindInk, runnableColor, ticks, clock};
 })();

@@ -106,7 +106,7 @@ static void put_data(struct out *o, const void *ctx)
 	page_base64_flush(&b);
 	out_char(o, '"');
 	put_column(o, "begin", &t->waits, BEGIN, 0);
-	put_column(o, "total", &t->waits, TOTAL, 0);
+	put_column(o, "duration", &t->waits, TOTAL, 0);
 	put_column(o, "runnable", &t->waits, RUNNABLE, 0);
 	put_column(o, "what", &t->waits, WHAT, 0);
 	put_column(o, "sampleBegin", &t->samples, BEGIN, 0);

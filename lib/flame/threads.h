@@ -5,7 +5,7 @@
  *
  *	{..., "idleThreads": of the threads, how many at the end are idle, "wakers": [[name, thread or -1], ...],
  *	 "samples": N, "nWhats": N, "whats": base64,
- *	 "begin", "total", "runnable", "what": base64, "sampleBegin", "samplePeriod", "sampleWhat": base64}
+ *	 "begin", "duration", "runnable", "what": base64, "sampleBegin", "samplePeriod", "sampleWhat": base64}
  *
  * "whats" has for each the thread, the kind (0 of a sample), the waker plus 1 or 0, the stack, and flags: 1 open,
  * 2 initial, 4 preempted. Events are in order of their beginning: its difference to that of the one before,

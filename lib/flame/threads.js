@@ -47,7 +47,7 @@ const sampleAt = new Float64Array(data.samples), sampleFirst = new Uint32Array(T
 			into[to[i]] = change ? change(v[i]) : v[i];
 	};
 	put(data.begin, begin, (v) => (now += v));
-	put(data.total, total);
+	put(data.duration, total);
 	put(data.runnable, runnable, (v) => v - 1); // -1: not known
 	for (let i = 0; i < N; i++)
 		what[to[i]] = of[i];
@@ -128,7 +128,7 @@ const xOf = (ns) => gutter + (ns - from) / (to - from) * (width - gutter);
 const nsOf = (x) => from + (x - gutter) / (width - gutter) * (to - from);
 const yOf = (row) => AXIS + row * ROW - main.scrollTop;
 const K = kinds.length, OTHERS = K + 1; // in place of a kind: runnable, and what is not searched for
-let colors = [];
+let colors = [], inks = [], labels = []; // of kinds: their colours, those of text on them, and the width of that
 let sums = new Float64Array(0), used = new Uint8Array(0); // of each pixel, by kind
 
 function paintRow(ctx, t, y) {
@@ -165,9 +165,9 @@ function paintRow(ctx, t, y) {
 			ctx.fillStyle = colors[other ? OTHERS : K];
 			ctx.fillRect(middle, top, Math.max(z - middle, 0.5), BAR);
 		}
-		if (middle - a > 46 && !other) {
-			ctx.fillStyle = "#000";
-			ctx.fillText(kinds[kind[w]], a + 4, y + ROW / 2, middle - a - 8);
+		if (middle - a > labels[kind[w]] + 8 && !other) {
+			ctx.fillStyle = inks[kind[w]];
+			ctx.fillText(kinds[kind[w]], a + 4, y + ROW / 2);
 		}
 	}
 	// in each pixel, a bar as high as the part of the time that was waited
@@ -335,6 +335,7 @@ function repaint(all) {
 			else
 				paintOver();
 			whole = false;
+			saveState();
 		});
 }
 
@@ -407,7 +408,7 @@ function showList() {
 		ol.append(make("li", nameOf(t) + " executed since this wait began, or has no record of waiting"));
 	const div = make("div", undefined, "stacks");
 	div.append(part("Waits in", parts[0].slice().reverse()));
-	for (const p of parts.slice(1))
+	for (const p of parts.slice(1).filter((list) => list.length > 1))
 		div.append(part("Woken by " + short(p[p.length - 1] || "", 100), p.slice(0, -1)));
 	fill($("list"), head, line, ...(ol.childElementCount ? [make("h3", "What it is a consequence of"), ol] : []), div);
 	$("list").scrollTop = 0;
@@ -481,6 +482,48 @@ function toggleIdle() {
 	showIdle = !showIdle;
 	layout();
 	repaint(true);
+}
+
+// the address has what is in sight, what is selected and what is searched for, and can be sent as a link
+function saveState() {
+	const parts = [];
+	if (from > 0 || to < SPAN)
+		parts.push("time=" + Math.round(from) + "-" + Math.round(to));
+	if (selected >= 0)
+		parts.push("wait=" + selected);
+	if ($("search").value)
+		parts.push("search=" + encodeURIComponent($("search").value));
+	const hash = "#" + parts.join("&");
+	if (hash === (location.hash || "#") || location.hash === "#selftest")
+		return;
+	try {
+		history.replaceState(null, "", hash);
+	} catch (e) {
+		// a page that may not have a history still works
+	}
+}
+function loadState() {
+	let range = [0, SPAN], wait = NONE, text = "";
+	for (const part of location.hash.slice(1).split("&")) {
+		const [key, value = ""] = part.split("=");
+		if (key === "time" && /^\d+-\d+$/.test(value))
+			range = value.split("-").map(Number);
+		if (key === "wait" && /^\d+$/.test(value) && Number(value) < N)
+			wait = Number(value);
+		if (key === "search") {
+			try {
+				text = decodeURIComponent(value);
+			} catch (e) {
+				text = "";
+			}
+		}
+	}
+	$("search").value = text;
+	search(text);
+	show(...range);
+	select(wait);
+	if (wait >= 0)
+		bring(wait);
 }
 
 // --- mouse, touch and keys
@@ -783,6 +826,12 @@ function selftest(ok, press) {
 	key("i");
 	ok(!idleThreads || rows.length > 0, "i shows the idle threads");
 	key("i");
+	location.hash = "#time=0-" + Math.ceil(SPAN / 2) + "&wait=0";
+	loadState();
+	ok(selected === 0 && to <= Math.max(100, SPAN / 2 + 1), "the address brings back what is in sight and selected");
+	location.hash = "#selftest";
+	select(NONE);
+	show(0, SPAN);
 	key("/");
 	ok(document.activeElement === $("search"), "/ goes to the search");
 	$("search").value = kindOf(longest);
@@ -809,13 +858,18 @@ $("in").addEventListener("click", () => zoom(0.5, center()));
 $("out").addEventListener("click", () => zoom(2, center()));
 $("reset").addEventListener("click", () => show(0, SPAN));
 page.keys(main, search, press);
+const measure = canvas.getContext("2d");
+measure.font = FONT;
+labels = kinds.map((name) => measure.measureText(name).width);
 layout();
 page.onTheme(() => {
 	colors = [...kinds.map((name) => page.kindColor(name)), page.runnableColor(), theme.dark ? "#3a3f47" : "#d9dce1"];
+	inks = kinds.map(page.kindInk);
 	legend();
 	paint();
 });
-showList();
+loadState();
+addEventListener("hashchange", loadState);
 new ResizeObserver(() => repaint(true)).observe(main);
 document.body.dataset.drawnMs = Math.round(performance.now());
 page.selftest(selftest);
