@@ -239,7 +239,7 @@ static int find_kind(struct build *b, str name, uint32_t *ret)
 	if (!name.len)
 		name = (str){ "unknown", 7 };
 	id = keep(t, name);
-	if (id != INTERN_NONE && t->n_kinds == TIMELINE_KINDS_MAX - 1 && !idmap_find(&b->kinds, 0, id))
+	if (id != INTERN_NONE && t->n_kinds >= TIMELINE_KINDS_MAX - 1 && !idmap_find(&b->kinds, 0, id))
 		id = keep(t, (str){ "other", 5 });
 	*ret = id == INTERN_NONE ? UINT32_MAX : idmap_put(&b->kinds, 0, id, (uint32_t)t->n_kinds, &added);
 	if (*ret == UINT32_MAX)
