@@ -126,7 +126,7 @@ function paint() {
 		ctx.fillText(time(edges[row]).replace(/\.0+ /, " "), LEFT - 6, Math.min(Math.max(y, 8), height - BOTTOM - 4));
 	}
 	ctx.textAlign = "center";
-	const end = columns * binNs, {found, step} = page.ticks(0, end, Math.max(2, Math.floor(width / 110)));
+	const end = columns * binNs, {found, step} = page.ticks(0, end, Math.max(3, Math.floor(width / 110)));
 	for (const t of found) {
 		const x = Math.round(LEFT + t / binNs * cw) + 0.5;
 		ctx.beginPath();
@@ -474,7 +474,7 @@ function selftest(ok, press) {
 	ok(theme.dark !== shade && tint(0.5) !== before, "d changes the colours");
 	key("d");
 	key("c");
-	ok(byTime && $("legend").textContent.includes("time") && most === Math.max(...cellSum), "c colours by time");
+	ok(byTime && $("legend").textContent.includes("time") && most === Math.max(1, ...cellSum), "c colours by time");
 	key("c");
 	let sum = 0;
 	for (let k = 0; k < kinds.length; k++) {

@@ -151,7 +151,7 @@ function paintRow(ctx, t, y) {
 			const px = Math.floor(gutter + (b + ns / 2 - from) * scale);
 			if (px < gutter || px >= end)
 				continue;
-			sums[px * slots + slot] += ns - run;
+			sums[px * slots + slot] += ns ? ns - run : 1e-3;
 			sums[px * slots + (other ? OTHERS : K)] += run;
 			used[px] = 1;
 			low = px < low ? px : low;
@@ -198,6 +198,14 @@ function paintRow(ctx, t, y) {
 		px = x;
 	}
 }
+function fit(ctx, text, room) { // as much of a text as there is room for
+	let n = Math.min(text.length, 60);
+	if (n === text.length && ctx.measureText(text).width <= room)
+		return text;
+	while (n > 0 && ctx.measureText(text.slice(0, n) + "…").width > room)
+		n--;
+	return text.slice(0, n) + "…";
+}
 function paint() {
 	width = main.clientWidth;
 	height = main.clientHeight;
@@ -213,7 +221,7 @@ function paint() {
 	ctx.fillRect(0, 0, width, height);
 	ctx.font = FONT;
 	ctx.textBaseline = "middle";
-	const {found: marks, step} = page.ticks(from, to, Math.max(2, Math.floor((width - gutter) / 120)));
+	const {found: marks, step} = page.ticks(from, to, Math.max(3, Math.floor((width - gutter) / 120)));
 	ctx.fillStyle = line;
 	for (const t of marks)
 		ctx.fillRect(Math.round(xOf(t)), AXIS - 4, 1, height);
@@ -241,10 +249,12 @@ function paint() {
 		ctx.restore();
 		const [name, , tid] = threads[row.thread];
 		ctx.fillStyle = ink;
-		ctx.fillText(short(name, 40) || "(no name)", 14, y + ROW / 2, gutter - 80);
+		ctx.fillText(fit(ctx, name || "(no name)", gutter - (gutter < 150 ? 16 : 80)), gutter < 150 ? 8 : 14, y + ROW / 2);
+		if (gutter < 150)
+			continue;
 		ctx.textAlign = "right";
 		ctx.fillStyle = soft;
-		ctx.fillText(short(tid, 12), gutter - 8, y + ROW / 2);
+		ctx.fillText(fit(ctx, tid, 60), gutter - 8, y + ROW / 2);
 	}
 	ctx.fillStyle = back;
 	ctx.fillRect(0, 0, width, AXIS);
@@ -756,7 +766,7 @@ function selftest(ok, press) {
 	bring(longest);
 	paint();
 	const dpr = devicePixelRatio;
-	const pixel = (i) => Array.from(canvas.getContext("2d").getImageData(Math.floor((Math.max(gutter + 1, xOf(begin[i]) + 1)) * dpr), Math.floor((yOf(rowOf[threadOf(i)]) + ROW / 2 + BAR / 2 - 2) * dpr), 1, 1).data);
+	const pixel = (i) => Array.from(canvas.getContext("2d").getImageData(Math.floor(Math.max(gutter, xOf(begin[i]) + (total[i] ? 1 : 0)) * dpr), Math.floor((yOf(rowOf[threadOf(i)]) + ROW / 2 + BAR / 2 - 2) * dpr), 1, 1).data);
 	zoomTo(longest);
 	paint();
 	const drawn = pixel(longest);
