@@ -33,9 +33,10 @@ static const struct cli_option options[] = {
 		CLI_FLAG(struct opts, flame.differential) },
 	{ 0, "icicle", NULL, "the outermost frames above", CLI_FLAG(struct opts, flame.icicle) },
 	{ CLI_HEADING("Instead of a flame graph, of what symbolize --events prints") },
-	{ 0, "heat", NULL, "a heat map: when waits began, by how long they took", CLI_FLAG(struct opts, heat) },
+	{ 0, "heat", NULL, "a heat map: when waits began, by how long they took", CLI_FLAG(struct opts, heat),
+		.group = 1 },
 	{ 0, "threads", NULL, "a time line of each thread: its waits, and who ended them",
-		CLI_FLAG(struct opts, threads) },
+		CLI_FLAG(struct opts, threads), .group = 1 },
 	{ CLI_HEADING("An SVG instead of an HTML page") },
 	{ 0, "svg", NULL, "a picture; in a browser it zooms and searches, too", CLI_FLAG(struct opts, svg) },
 	{ 0, "width", "PIXELS", "of the picture (default 1200)", CLI_NUMBER(struct opts, flame.width),
@@ -76,10 +77,8 @@ static int check(const struct cli *c, void *opts)
 	const char *other = other_option(o);
 	double percent = 0.1;
 
-	if (o->heat && o->threads)
-		return cli_usage(c, "options '--heat' and '--threads' are two pages: make one at a time");
 	if ((o->heat || o->threads) && other)
-		return cli_usage(c, "option '--%s' is for flame graphs, not for --%s", other, o->heat ? "heat" : "threads");
+		return cli_usage(c, "--%s and --%s exclude one another", o->heat ? "heat" : "threads", other);
 	if (!o->svg && (o->flame.width || o->min))
 		return cli_usage(c, "option '--%s' is for --svg", o->min ? "min" : "width");
 	if (o->min && !parse_percent(o->min, &percent))

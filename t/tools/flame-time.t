@@ -190,11 +190,11 @@ for view in heat threads; do
 	status 0 "--$view -o replaces a page of flame" "$flame" --$view --title new -o "$TMP/$view.html" "$TMP/in"
 	for opt in --svg --unit=us --diff --icicle; do
 		status 64 "--$view with $opt is refused" "$flame" --$view $opt "$TMP/in"
-		like "$(cat "$err")" "option '${opt%=*}' is for flame graphs, not for --$view" "--$view $opt: the message"
+		like "$(cat "$err")" "flame: --$view and ${opt%=*} exclude one another" "--$view $opt: the message"
 	done
 done
 status 64 "--heat with --threads is refused" "$flame" --heat --threads "$TMP/in"
-like "$(cat "$err")" "make one at a time" "and says why"
+like "$(cat "$err")" "--threads and --heat exclude one another|--heat and --threads exclude one another" "and says so"
 status 0 "--help has both" "$flame" --help
 like "$(cat "$out")" ' --heat  .*
 .* --threads  ' "--help: the options"
