@@ -62,13 +62,13 @@ static bool parse_percent(const char *s, double *ret)
 /* The option, if there is one, that a heat map and a time line do not have. */
 static const char *other_option(const struct opts *o)
 {
-	return o->svg			? "svg"
-	       : o->flame.unit		? "unit"
-	       : o->flame.differential	? "diff"
-	       : o->flame.icicle	? "icicle"
-	       : o->min			? "min"
-	       : o->flame.width		? "width"
-					: NULL;
+	return o->svg                  ? "svg"
+	       : o->flame.unit         ? "unit"
+	       : o->flame.differential ? "diff"
+	       : o->flame.icicle       ? "icicle"
+	       : o->min                ? "min"
+	       : o->flame.width        ? "width"
+				       : NULL;
 }
 
 static int check(const struct cli *c, void *opts)
@@ -89,7 +89,9 @@ static int check(const struct cli *c, void *opts)
 	o->flame.min = percent / 100;
 	o->flame.width = o->flame.width ? o->flame.width : 1200;
 	if (!o->flame.title)
-		o->flame.title = o->heat ? "Heat map of waits" : o->threads ? "Time line of threads" : "Flame graph";
+		o->flame.title = o->heat      ? "Heat map of waits"
+				 : o->threads ? "Time line of threads"
+					      : "Flame graph";
 	o->flame.unit = o->flame.unit ? o->flame.unit : "";
 	return CLI_OK;
 }
@@ -97,7 +99,8 @@ static int check(const struct cli *c, void *opts)
 static const struct cli cli = {
 	.name = "flame",
 	.about = "Make a flame graph of folded stacks, \"outermost;...;innermost VALUE\" as fold prints "
-		 "them: one HTML page that needs nothing else, or an SVG. Or make a page of each wait, of what "
+		 "them: one HTML page that needs nothing else, or an SVG. Or make a page of each wait, of "
+		 "what "
 		 "symbolize --events prints. Without FILE, or with -, read stdin.",
 	CLI_OPTIONS(options),
 	.check = check,
@@ -115,9 +118,9 @@ static int print(const struct opts *o, const struct input *in, int fd, struct er
 	int code = out_init(&out, fd, e);
 
 	if (!code)
-		code = o->heat	    ? heat_put(&out, &in->timeline, o->flame.title, e)
+		code = o->heat      ? heat_put(&out, &in->timeline, o->flame.title, e)
 		       : o->threads ? threads_put(&out, &in->timeline, o->flame.title, e)
-		       : o->svg	    ? svg_put(&out, &in->tree, &o->flame, e)
+		       : o->svg     ? svg_put(&out, &in->tree, &o->flame, e)
 				    : graph_put(&out, &in->tree, &o->flame, e);
 	if (!code)
 		code = out_flush(&out, e);
@@ -143,8 +146,9 @@ static int print_to_file(const struct opts *o, const struct input *in, struct er
 static void put_malformed(uint64_t n, const char *one, const char *many, const char *path, uint64_t line,
 	const char *why, struct err *e)
 {
-	err_set(e, -EINVAL, "%llu malformed %s skipped; the first is line %llu of '%s': %s", (unsigned long long)n,
-		n == 1 ? one : many, (unsigned long long)line, strcmp(path, "-") == 0 ? "standard input" : path, why);
+	err_set(e, -EINVAL, "%llu malformed %s skipped; the first is line %llu of '%s': %s",
+		(unsigned long long)n, n == 1 ? one : many, (unsigned long long)line,
+		strcmp(path, "-") == 0 ? "standard input" : path, why);
 }
 
 /* Report what was skipped. Returns the exit status. */
@@ -174,17 +178,19 @@ static int report_waits(const struct timeline *t)
 	bool none = !t->waits.n;
 
 	if (t->malformed) {
-		put_malformed(t->malformed, "line or record is", "lines or records are", t->bad_path, t->bad_line,
-			t->bad_why, &e);
+		put_malformed(t->malformed, "line or record is", "lines or records are", t->bad_path,
+			t->bad_line, t->bad_why, &e);
 		if (none && !t->sums)
-			err_hint(&e, "--heat and --threads read text: symbolize --events cap.bin | flame --heat");
+			err_hint(&e,
+				"--heat and --threads read text: symbolize --events cap.bin | flame --heat");
 		cli_error(&cli, &e);
 	}
 	if (t->sums) {
 		err_set(&e, -ENODATA, "%llu %s %llu waits in sum, which have no place in time: %s",
 			(unsigned long long)t->sums, t->sums == 1 ? "record has" : "records have",
 			(unsigned long long)t->summed, none ? "there is nothing to draw" : "not drawn");
-		err_hint(&e, "record with offcpu-record --events, and print each wait with symbolize --events");
+		err_hint(&e,
+			"record with offcpu-record --events, and print each wait with symbolize --events");
 		cli_error(&cli, &e);
 	}
 	if (none && !t->malformed && !t->sums) {
@@ -204,7 +210,8 @@ static int read_input(const struct opts *o, struct paragraphs *from, struct inpu
 	if (o->heat || o->threads) {
 		code = timeline_read(&in->timeline, from, o->threads, e);
 		if (code == -EINVAL)
-			err_hint(e, "print the waits of the capture first: symbolize --events FILE | flame --%s",
+			err_hint(e,
+				"print the waits of the capture first: symbolize --events FILE | flame --%s",
 				o->heat ? "heat" : "threads");
 		return code;
 	}

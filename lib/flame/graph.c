@@ -127,9 +127,9 @@ static void put_data(struct out *o, const void *ctx)
 
 int graph_put(struct out *o, const struct flametree *t, const struct flame_opts *opts, struct err *e)
 {
-	static const struct page_view view = { .html = html,
-		.script = { js, js_sha256 },
-		.put_data = put_data };
+	static const struct page_view view = {
+		.html = html, .script = { js, js_sha256 }, .put_data = put_data
+	};
 	struct graph g = { .tree = t, .opts = opts };
 
 	if (rank_names(t, &g.ranking) != 0)

@@ -163,14 +163,13 @@ static int fill(struct heat *h)
 		const struct timeline_event *event = &t->waits.p[h->n];
 		const struct timeline_what *what = &t->waits.whats[event->what];
 
-		h->entries[h->n] = (struct entry){
-			.cell = row_of(h, event->total_ns) * h->columns + (uint32_t)(event->begin_ns / h->bin_ns),
+		h->entries[h->n] = (struct entry){ .cell = row_of(h, event->total_ns) * h->columns +
+							   (uint32_t)(event->begin_ns / h->bin_ns),
 			.thread = number[what->thread],
 			.kind = what->kind,
 			.stack = what->stack + 1,
 			.count = 1,
-			.sum = event->total_ns
-		};
+			.sum = event->total_ns };
 	}
 	merge(h);
 	for (size_t most = 64; h->n > HEAT_ENTRIES_MAX && most; most /= 2)

@@ -84,7 +84,8 @@ static void put_sources(struct out *o, const char *tag, const struct page_source
 {
 	for (int i = 0; i < 2; i++) {
 		if (sources[i].text)
-			out_printf(o, "<%s>", tag), out_str(o, sources[i].text), out_printf(o, "</%s>\n", tag);
+			out_printf(o, "<%s>", tag), out_str(o, sources[i].text),
+				out_printf(o, "</%s>\n", tag);
 	}
 }
 

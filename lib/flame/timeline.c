@@ -38,7 +38,8 @@ static uint32_t keep(struct timeline *t, str s)
 	return intern_put(&t->strings, s.p ? s.p : "", s.len);
 }
 
-/* --- reading: fold sums records by stack and by what distinguishes them; their times are kept beside that --- */
+/* --- reading: fold sums records by stack and by what distinguishes them; their times are kept beside that
+ * --- */
 
 struct reader {
 	struct timeline *t;
@@ -115,8 +116,8 @@ static int on_added(void *ctx, uint32_t pair, uint64_t weight, const struct perf
 	return 0;
 }
 
-static int reader_begin(
-	struct reader *r, struct timeline *t, struct timeline_events *to, const char *event, bool wakers, struct err *e)
+static int reader_begin(struct reader *r, struct timeline *t, struct timeline_events *to, const char *event,
+	bool wakers, struct err *e)
 {
 	*r = (struct reader){ .t = t, .to = to };
 	r->client = (struct folding_client){
@@ -139,7 +140,8 @@ static int read_all(struct reader *waits, struct reader *samples, struct paragra
 	int code;
 
 	while ((code = paragraphs_next(in, &para, e)) > 0) {
-		bool is_sample = para.len >= sizeof(sample) - 1 && memcmp(para.text, sample, sizeof(sample) - 1) == 0;
+		bool is_sample =
+			para.len >= sizeof(sample) - 1 && memcmp(para.text, sample, sizeof(sample) - 1) == 0;
 
 		if (is_sample && !samples->folding)
 			continue;
@@ -185,7 +187,8 @@ static int find_thread(struct build *b, str pid, str tid, bool add, uint32_t *re
 	if (process == UINT32_MAX)
 		return -ENOMEM;
 	if (added) {
-		if (base_grow(&t->processes, &t->max_processes, t->n_processes + 1, sizeof(*t->processes)) != 0)
+		if (base_grow(&t->processes, &t->max_processes, t->n_processes + 1, sizeof(*t->processes)) !=
+			0)
 			return -ENOMEM;
 		t->processes[t->n_processes++] = (struct timeline_process){ .id = pid_id };
 	}
@@ -336,7 +339,8 @@ static int make_whats(struct build *b, const struct reader *r, struct err *e)
 	return 0;
 }
 
-/* Records of equal times stay in the order of the text: those of one WHAT are equal then, the others sorted by it. */
+/* Records of equal times stay in the order of the text: those of one WHAT are equal then, the others sorted
+ * by it. */
 static int by_begin(const void *a, const void *b)
 {
 	const struct timeline_event *x = a, *y = b;
@@ -557,8 +561,8 @@ void timeline_put_head(struct out *o, const struct timeline *t, const char *titl
 {
 	page_put_text(o, "title", title);
 	out_printf(o, "\"origin\":\"%llu.%09llu\",\n\"span\":%llu,\n\"waits\":%zu,\n",
-		(unsigned long long)(t->origin_ns / 1000000000), (unsigned long long)(t->origin_ns % 1000000000),
-		(unsigned long long)t->span_ns, t->waits.n);
+		(unsigned long long)(t->origin_ns / 1000000000),
+		(unsigned long long)(t->origin_ns % 1000000000), (unsigned long long)t->span_ns, t->waits.n);
 	timeline_put_sum(o, "total", t->waits.total);
 	out_printf(o, "\"longest\":%llu,\n", (unsigned long long)t->longest_ns);
 }

@@ -118,7 +118,8 @@ void timeline_put_stacks(
 void timeline_put_string(struct out *o, const struct timeline *t, uint32_t string);
 void timeline_put_sum(struct out *o, const char *key, timeline_sum v); /* as a string: any size */
 
-/* The indexes of all threads, idle ones last, the greatest sums first, those of a process together; or NULL. */
+/* The indexes of all threads, idle ones last, the greatest sums first, those of a process together; or NULL.
+ */
 uint32_t *timeline_order(const struct timeline *t);
 
 #endif

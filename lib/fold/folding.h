@@ -85,8 +85,8 @@ struct folding_client {
 	void (*name)(void *ctx, const struct perfscript_header *h, const struct perfscript_wait *w,
 		struct buf *out);
 	/*
-	 * A record of WEIGHT was added to PAIR, an index of the table. 0; 1 if it is malformed for the client,
-	 * which sets *BAD to why; or -errno.
+	 * A record of WEIGHT was added to PAIR, an index of the table. 0; 1 if it is malformed for the
+	 * client, which sets *BAD to why; or -errno.
 	 */
 	int (*added)(void *ctx, uint32_t pair, uint64_t weight, const struct perfscript_header *h,
 		const struct perfscript_wait *w, const char **bad, struct err *e);

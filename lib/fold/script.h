@@ -56,7 +56,8 @@ struct perfscript_wait {
 /* True when the line begins a record. A comment never does. */
 bool perfscript_header(const char *line, size_t len, struct perfscript_header *ret);
 
-/* The time of a header in ns, from its seconds with up to nine decimals; false if it has none, or it is too great. */
+/* The time of a header in ns, from its seconds with up to nine decimals; false if it has none, or it is too
+ * great. */
 bool perfscript_time(const struct perfscript_header *h, uint64_t *ns);
 
 /* True when a line that is not a header is a frame. */
