@@ -297,7 +297,6 @@ static int make_what(struct build *b, str label, str stack, bool is_wait, struct
 {
 	struct timeline *t = b->t;
 	str part[LABEL_PARTS];
-	struct timeline_thread *thread;
 
 	for (size_t i = 0; i + 1 < LABEL_PARTS; i++)
 		part[i] = split(&label, '\n');
@@ -310,12 +309,13 @@ static int make_what(struct build *b, str label, str stack, bool is_wait, struct
 		(is_wait && find_kind(b, part[LABEL_KIND], &what->kind) != 0) ||
 		find_stack(b, stack, &what->stack) != 0)
 		return -ENOMEM;
-	thread = &t->threads[what->thread];
-	thread->name = keep(t, part[LABEL_COMM]);
+	what->name = keep(t, part[LABEL_COMM]);
 	what->waker = b->waker_of[what->stack];
+	if (what->name == INTERN_NONE)
+		return -ENOMEM;
 	if (what->waker == TIMELINE_NONE && part[LABEL_WAKER].len && is_wait)
 		return find_waker(b, part[LABEL_WAKER], &what->waker);
-	return thread->name == INTERN_NONE ? -ENOMEM : 0;
+	return 0;
 }
 
 static int make_whats(struct build *b, const struct reader *r, struct err *e)
@@ -339,8 +339,7 @@ static int make_whats(struct build *b, const struct reader *r, struct err *e)
 	return 0;
 }
 
-/* Records of equal times stay in the order of the text: those of one WHAT are equal then, the others sorted
- * by it. */
+/* Of those that begin at once, the order does not depend on the sort. */
 static int by_begin(const void *a, const void *b)
 {
 	const struct timeline_event *x = a, *y = b;
@@ -348,7 +347,9 @@ static int by_begin(const void *a, const void *b)
 
 	if (!order)
 		order = CMP(x->what, y->what);
-	return order ? order : CMP(x->total_ns, y->total_ns);
+	if (!order)
+		order = CMP(x->total_ns, y->total_ns);
+	return order ? order : CMP(x->runnable_ns, y->runnable_ns);
 }
 
 static void place(struct timeline *t, struct timeline_events *events)
@@ -375,6 +376,7 @@ static void sum(struct timeline *t)
 		t->waits.total += event->total_ns;
 		t->longest_ns = MAX(t->longest_ns, event->total_ns);
 		thread->waits++;
+		thread->name = what->name;
 		thread->total += event->total_ns;
 		if (what->kind == t->idle) {
 			thread->idle |= thread->waits == 1;
@@ -384,8 +386,14 @@ static void sum(struct timeline *t)
 			t->processes[thread->process].busy += event->total_ns;
 		}
 	}
-	for (size_t i = 0; i < t->samples.n; i++)
+	for (size_t i = 0; i < t->samples.n; i++) {
+		const struct timeline_what *what = &t->samples.whats[t->samples.p[i].what];
+		struct timeline_thread *thread = &t->threads[what->thread];
+
 		t->samples.total += t->samples.p[i].total_ns;
+		if (!thread->waits)
+			thread->name = what->name;
+	}
 }
 
 /* A process has the name of its main thread, or of the first one. */

@@ -49,6 +49,7 @@ struct timeline_waker {
 /* What events that differ only in their times share. */
 struct timeline_what {
 	uint32_t thread, kind, waker, stack; /* kind and waker: TIMELINE_NONE if there is none */
+	uint32_t name; /* string: the thread's then */
 	uint32_t flags;
 };
 
