@@ -61,8 +61,9 @@ const threadOf = (i) => thread[what[i]], kindOf = (i) => kinds[kind[what[i]]], f
 const endOf = (i) => begin[i] + total[i];
 const wakeOf = (i) => endOf(i) - Math.max(runnable[i], 0); // when it was woken: at its end, where that is not known
 const nameOf = (t) => page.threadName(t);
+const spaced = (name) => name.replace(/-(\d+\/\d+)$/, " $1"); // "comm-pid/tid"
 const wakerThread = (i) => (waker[what[i]] < 0 ? NONE : wakers[waker[what[i]]][1]);
-const wakerName = (i) => (waker[what[i]] < 0 ? "" : wakerThread(i) >= 0 ? nameOf(wakerThread(i)) : wakers[waker[what[i]]][0]);
+const wakerName = (i) => (waker[what[i]] < 0 ? "" : wakerThread(i) >= 0 ? nameOf(wakerThread(i)) : spaced(wakers[waker[what[i]]][0]));
 function search1(from, to, test) { // the first of FROM..TO that passes, TO if none does; those that pass are last
 	while (from < to) {
 		const middle = (from + to) >> 1;
@@ -419,7 +420,7 @@ function showList() {
 	const div = make("div", undefined, "stacks");
 	div.append(part("Waits in", parts[0].slice().reverse()));
 	for (const p of parts.slice(1).filter((list) => list.length > 1))
-		div.append(part("Woken by " + short(p[p.length - 1] || "", 100), p.slice(0, -1)));
+		div.append(part("Woken by " + short(spaced(p[p.length - 1]), 100), p.slice(0, -1)));
 	fill($("list"), head, line, ...(ol.childElementCount ? [make("h3", "What it is a consequence of"), ol] : []), div);
 	$("list").scrollTop = 0;
 }
