@@ -105,7 +105,7 @@ WORKS := $(patsubst t/%.c,%,$(wildcard t/work/*.c))
 # Made of the system's own headers: see the rule.
 GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h \
 	$(patsubst lib/flame/%,$(OBJ)/gen/%.h,$(wildcard lib/flame/*.html lib/flame/*.css lib/flame/*.js)) \
-	$(OBJ)/gen/page.css.sha256.h $(OBJ)/gen/page.js.sha256.h
+	$(patsubst lib/flame/%,$(OBJ)/gen/%.sha256.h,$(wildcard lib/flame/*.css lib/flame/*.js))
 SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
@@ -192,7 +192,7 @@ $(OBJ)/gen/%.h: lib/flame/% $(OBJ)/.flags
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)$(as_string) $< >$@.tmp && mv $@.tmp $@
-# The page's policy allows its script and its style by their SHA-256, in base64: three hexadecimal digits are two of it.
+# A page's policy allows its scripts and styles by their SHA-256, in base64: three hexadecimal digits are two of it.
 $(OBJ)/gen/%.sha256.h: lib/flame/% $(OBJ)/.flags
 	@mkdir -p $(@D)
 	$(say) GEN $@

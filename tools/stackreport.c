@@ -144,23 +144,23 @@ static int print_ranking(const struct opts *o, const struct waits *w, struct out
 	return code;
 }
 
-static int print_timeline(const struct opts *o, const struct waits *w, struct out *out, struct err *e)
+static int print_intervals(const struct opts *o, const struct waits *w, struct out *out, struct err *e)
 {
 	struct ranking_opts opts = o->ranking;
 	struct report_print p = {
 		.waits = w, .opts = &opts, .format = o->format, .top = o->top, .width = format_width(o->width)
 	};
-	struct timeline timeline = { 0 };
+	struct intervals intervals = { 0 };
 	struct ranking ranking = { 0 };
 	int code;
 
 	opts.rows = true;
 	code = ranking_make(&ranking, w, &opts, e);
 	if (!code)
-		code = timeline_make(&timeline, w, &ranking, o->interval_ns, e);
+		code = intervals_make(&intervals, w, &ranking, o->interval_ns, e);
 	if (!code)
-		code = report_timeline(out, &p, &ranking, &timeline, e);
-	timeline_free(&timeline);
+		code = report_intervals(out, &p, &ranking, &intervals, e);
+	intervals_free(&intervals);
 	ranking_free(&ranking);
 	return code;
 }
@@ -276,7 +276,7 @@ static int print(const struct opts *o, const struct waits *w, struct err *e)
 		code = out_init(&out, STDOUT_FILENO, e);
 	if (!code)
 		code = o->chain         ? print_chain(o, w, &out, e)
-		       : o->interval_ns ? print_timeline(o, w, &out, e)
+		       : o->interval_ns ? print_intervals(o, w, &out, e)
 					: print_ranking(o, w, &out, e);
 	if (!code)
 		code = out_flush(&out, e);

@@ -7,7 +7,7 @@
 
 #include "base/out.h"
 
-/* Each has its own range of colours. The order is known to page.js. */
+/* Each has its own range of colours. The order is known to graph.js. */
 enum frame_class {
 	FRAME_USER,
 	FRAME_KERNEL, /* ends in _[k] */

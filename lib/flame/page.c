@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "flame/page.h"
-#include "base/bytes.h"
 #include "flame/frame.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* Sources as strings, one a line; the hashes of script and style in base64. */
@@ -22,18 +20,12 @@ static const char css_sha256[] = ""
 static const char js_sha256[] = ""
 #include <page.js.sha256.h>
 	;
+static const struct page_source style = { css, css_sha256 }, script = { js, js_sha256 };
 
 static const char begin[] = "<!DOCTYPE html>\n<!-- stacktools flame -->\n";
 const struct result_type page_type = { "a page of flame", begin, sizeof(begin) - 1 };
 
-/* Base64 of bytes that come one after the other. */
-struct base64 {
-	struct out *o;
-	uint32_t bits;
-	unsigned int n; /* bytes in BITS */
-};
-
-static void base64_flush(struct base64 *b)
+void page_base64_flush(struct page_base64 *b)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	uint32_t bits = b->bits << 8 * (3 - b->n);
@@ -47,151 +39,92 @@ static void base64_flush(struct base64 *b)
 	b->bits = b->n = 0;
 }
 
-static void base64_byte(struct base64 *b, uint8_t byte)
+void page_base64_byte(struct page_base64 *b, uint8_t byte)
 {
 	b->bits = b->bits << 8 | byte;
 	if (++b->n == 3)
-		base64_flush(b);
+		page_base64_flush(b);
 }
 
-static void base64_uleb(struct base64 *b, uint64_t v)
+void page_base64_uleb(struct page_base64 *b, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
-		base64_byte(b, (uint8_t)(v | 0x80));
-	base64_byte(b, (uint8_t)v);
+		page_base64_byte(b, (uint8_t)(v | 0x80));
+	page_base64_byte(b, (uint8_t)v);
 }
 
-/* The names, the most frequent first. */
-struct ranking {
-	uint32_t *order; /* ids by rank */
-	uint32_t *rank; /* ranks by id */
-};
-
-struct use {
-	uint32_t times, name;
-	struct intern_entry text;
-};
-
-/* Equal ones by their bytes, so that the page does not depend on the order of the lines. */
-static int by_times(const void *a, const void *b)
-{
-	const struct use *x = a, *y = b;
-	int order = CMP(y->times, x->times);
-
-	if (!order)
-		order = memcmp(x->text.text, y->text.text, MIN(x->text.len, y->text.len));
-	return order ? order : CMP(x->text.len, y->text.len);
-}
-
-static int rank_names(const struct flametree *t, struct ranking *ret)
-{
-	size_t n = t->names.n;
-	_cleanup_free_ struct use *uses = calloc(n + 1, sizeof(*uses));
-	_cleanup_free_ uint32_t *order = malloc((n + 1) * sizeof(*order));
-	_cleanup_free_ uint32_t *rank = malloc((n + 1) * sizeof(*rank));
-
-	if (!uses || !order || !rank)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		uses[i] = (struct use){ .name = (uint32_t)i, .text = t->names.entries[i] };
-	for (uint32_t i = 1; i < t->n; i++)
-		uses[t->nodes[i].name].times++;
-	qsort(uses, n, sizeof(*uses), by_times);
-	for (size_t i = 0; i < n; i++) {
-		order[i] = uses[i].name;
-		rank[uses[i].name] = (uint32_t)i;
-	}
-	ret->order = TAKE_PTR(order);
-	ret->rank = TAKE_PTR(rank);
-	return 0;
-}
-
-static void put_text(struct out *o, const char *key, const char *text)
+void page_put_text(struct out *o, const char *key, const char *text)
 {
 	out_printf(o, "\"%s\":\"", key);
 	frame_put_json(o, text, strlen(text));
 	out_str(o, "\",\n");
 }
 
-static void put_names(struct out *o, const struct flametree *t, const struct ranking *r)
+static bool is(const char *word, size_t len, const char *what)
 {
-	struct base64 b = { .o = o };
-
-	out_str(o, "\"names\":[");
-	for (size_t i = 0; i < t->names.n; i++) {
-		size_t len;
-		const char *name = intern_text(&t->names, r->order[i], &len);
-
-		out_str(o, i ? ",\n\"" : "\n\"");
-		frame_put_json(o, name, len);
-		out_char(o, '"');
-	}
-	out_str(o, "],\n\"looks\":\"");
-	for (size_t i = 0; i < t->names.n; i++) {
-		size_t len;
-		const char *name = intern_text(&t->names, r->order[i], &len);
-
-		base64_byte(&b, (uint8_t)(frame_class(name, len) << 5 | frame_tone(name, len)));
-	}
-	base64_flush(&b);
-	out_str(o, "\",\n");
+	return len == strlen(what) && memcmp(word, what, len) == 0;
 }
 
-static void put_data(
-	struct out *o, const struct flametree *t, const struct ranking *r, const struct flame_opts *opts)
+/* Put the part of a view's HTML that begins with the WORD between two '@'. */
+static void put_section(struct out *o, const char *from, const char *word, size_t len)
 {
-	struct base64 b = { .o = o };
-	uint32_t next_depth = 0;
+	for (const char *p = strchr(from, '@'); p; p = strchr(p, '@')) {
+		const char *name = p + 1, *end = strchrnul(name, '@');
 
-	out_str(o, "{");
-	put_text(o, "title", opts->title);
-	put_text(o, "unit", opts->unit);
-	out_printf(o, "\"differential\":%s,\n\"icicle\":%s,\n", opts->differential ? "true" : "false",
-		opts->icicle ? "true" : "false");
-	out_printf(o, "\"sum\":\"%llu\",\n\"sumBefore\":\"%llu\",\n\"nodes\":%lu,\n",
-		(unsigned long long)t->nodes[0].sum, (unsigned long long)t->nodes[0].sum_before,
-		(unsigned long)t->n);
-	put_names(o, t, r);
-	out_str(o, "\"tree\":\"");
-	for (uint32_t i = 0; i < t->n; i++) {
-		const struct flametree_node *node = &t->nodes[i];
-
-		base64_uleb(&b, next_depth - node->depth);
-		base64_uleb(&b, i ? r->rank[node->name] : 0);
-		base64_uleb(&b, node->self);
-		if (opts->differential)
-			base64_uleb(&b, node->self_before);
-		next_depth = node->depth + 1;
+		p = *end ? end + 1 : end;
+		if ((size_t)(end - name) == len && memcmp(name, word, len) == 0) {
+			p += *p == '\n';
+			out_put(o, p, (size_t)(strchrnul(p, '@') - p));
+			return;
+		}
 	}
-	base64_flush(&b);
-	out_str(o, "\"}");
+}
+
+static void put_sources(struct out *o, const char *tag, const struct page_source sources[2])
+{
+	for (int i = 0; i < 2; i++) {
+		if (sources[i].text)
+			out_printf(o, "<%s>", tag), out_str(o, sources[i].text),
+				out_printf(o, "</%s>\n", tag);
+	}
+}
+
+static void put_policy(struct out *o, const char *name, const struct page_source sources[2])
+{
+	out_str(o, name);
+	for (int i = 0; i < 2; i++) {
+		if (sources[i].text)
+			out_printf(o, " 'sha256-%s'", sources[i].sha256);
+	}
+	out_str(o, "; ");
 }
 
 /* Put what the word between two '@' stands for. */
-static void put_part(struct out *o, const char *word, size_t len, const struct flametree *t,
-	const struct ranking *r, const struct flame_opts *opts)
+static void put_part(struct out *o, const char *word, size_t len, const char *title,
+	const struct page_view *view, const void *ctx)
 {
-	if (len == 5 && memcmp(word, "title", len) == 0)
-		frame_put_xml(o, opts->title, strlen(opts->title));
-	else if (len == 6 && memcmp(word, "policy", len) == 0)
-		out_printf(o,
-			"default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; base-uri 'none'; "
-			"form-action 'none'",
-			js_sha256, css_sha256);
-	else if (len == 5 && memcmp(word, "style", len) == 0)
-		out_str(o, css);
-	else if (len == 6 && memcmp(word, "script", len) == 0)
-		out_str(o, js);
-	else if (len == 4 && memcmp(word, "data", len) == 0)
-		put_data(o, t, r, opts);
+	const struct page_source styles[] = { style, view->style }, scripts[] = { script, view->script };
+
+	if (is(word, len, "title")) {
+		frame_put_xml(o, title, strlen(title));
+	} else if (is(word, len, "policy")) {
+		out_str(o, "default-src 'none'; ");
+		put_policy(o, "script-src", scripts);
+		put_policy(o, "style-src", styles);
+		out_str(o, "base-uri 'none'; form-action 'none'");
+	} else if (is(word, len, "style")) {
+		put_sources(o, "style", styles);
+	} else if (is(word, len, "script")) {
+		put_sources(o, "script", scripts);
+	} else if (is(word, len, "data")) {
+		view->put_data(o, ctx);
+	} else {
+		put_section(o, view->html, word, len);
+	}
 }
 
-int page_put(struct out *o, const struct flametree *t, const struct flame_opts *opts, struct err *e)
+void page_put(struct out *o, const char *title, const struct page_view *view, const void *ctx)
 {
-	struct ranking r = { 0 };
-
-	if (rank_names(t, &r) != 0)
-		return err_nomem(e, "the names");
 	out_str(o, begin);
 	for (const char *p = html, *at; *p; p = at) {
 		at = strchrnul(p, '@');
@@ -200,11 +133,8 @@ int page_put(struct out *o, const struct flametree *t, const struct flame_opts *
 			const char *word = at + 1;
 
 			at = strchrnul(word, '@');
-			put_part(o, word, (size_t)(at - word), t, &r, opts);
+			put_part(o, word, (size_t)(at - word), title, view, ctx);
 			at += *at != '\0';
 		}
 	}
-	free(r.order);
-	free(r.rank);
-	return 0;
 }

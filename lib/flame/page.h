@@ -1,40 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * page - a flame graph as one self-contained HTML page.
+ * page - self-contained HTML pages: what those of a flame graph, a heat map and a thread time line share.
  *
- * The page is page.html with page.css, page.js and the tree as JSON, which is
- * written so that no name can end it: see frame_put_json(). Its policy
- * (Content-Security-Policy) allows this script and this style by their SHA-256
- * and nothing else.
- *
- *	{"title": "...", "unit": "us", "differential": false, "icicle": false,
- *	 "sum": "123", "sumBefore": "0", "nodes": N, "names": ["...", ...],
- *	 "looks": base64, "tree": base64}
- *
- * "looks" has a byte for each name: its class in the upper three bits, its tone
- * in the lower five. "tree" has for each node in preorder, the root first, three
- * or four unsigned LEB128 numbers: the levels between it and the child that the
- * node before would have, its name, its own value, and if differential its own
- * value before. Frequent names have small numbers.
+ * A page is page.html with page.css, page.js, and a view: its own HTML, perhaps a style, a script, and
+ * data as JSON, which is written so that no name can end it: see frame_put_json(). The policy of the page
+ * (Content-Security-Policy) allows these scripts and styles by their SHA-256 and nothing else.
  */
 #ifndef STACKTOOLS_FLAME_PAGE_H
 #define STACKTOOLS_FLAME_PAGE_H
 
 #include "base/out.h"
 #include "base/result.h"
-#include "flame/tree.h"
 
-struct flame_opts {
-	const char *title, *unit;
-	bool differential, icicle;
-	/* an SVG only */
-	uint64_t width; /* in pixels */
-	double min; /* omit narrower frames: part of the whole */
+struct page_source {
+	const char *text; /* NULL: none */
+	const char *sha256; /* in base64 */
+};
+
+struct page_view {
+	const char *html; /* parts that each begin with "@tools@", "@body@" or "@keys@" */
+	struct page_source style, script;
+	void (*put_data)(struct out *o, const void *ctx); /* put a JSON value */
 };
 
 extern const struct result_type page_type;
 
-/* 0 or -ENOMEM; the out keeps errors of writing. */
-int page_put(struct out *o, const struct flametree *t, const struct flame_opts *opts, struct err *e);
+/* The out keeps errors of writing. */
+void page_put(struct out *o, const char *title, const struct page_view *view, const void *ctx);
+
+/* Put "KEY": and TEXT as a JSON string, a comma, and a newline. */
+void page_put_text(struct out *o, const char *key, const char *text);
+
+/* Base64 of bytes that come one after the other. Zeroed but for the out; flush it at the end. */
+struct page_base64 {
+	struct out *o;
+	uint32_t bits;
+	unsigned int n; /* bytes in BITS */
+};
+
+void page_base64_byte(struct page_base64 *b, uint8_t byte);
+void page_base64_uleb(struct page_base64 *b, uint64_t v); /* unsigned LEB128 */
+void page_base64_flush(struct page_base64 *b);
 
 #endif

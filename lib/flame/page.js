@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The page of a flame graph: draws the tree of page.h into a canvas, and answers mouse, keys and search.
-// Names come from programs that are not trusted: they become text of nodes and of the canvas, never markup.
+// What all pages of flame share: numbers as text, elements, search, colours, the tip, keys, and the self-test.
+// Names come from programs that are not trusted: they become text of nodes and of a canvas, never markup.
 "use strict";
-(() => {
-const ROW = 18; // pixels of a row
-const LEAST = 0.5; // pixels of the narrowest frame that is drawn
-const FONT = "12px ui-monospace, Menlo, Consolas, monospace";
-const USER = 0, KERNEL = 1, SCRIPT = 2, INLINED = 3, WAKER = 4, STATE = 5, MARK = 6;
-const CLASSES = ["user", "kernel", "script or JIT", "inlined", "waker", "runnable or preempted", "mark"];
+const page = (() => {
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
-const {names, differential} = data;
-const N = data.nodes;
-const exact = BigInt(data.sum) < 2n ** 53n && BigInt(data.sumBefore) < 2n ** 53n;
 
-// --- the tree
+// --- what page.c encodes
 
 function bytes(base64) {
 	const text = atob(base64), out = new Uint8Array(text.length);
@@ -22,86 +14,20 @@ function bytes(base64) {
 		out[i] = text.charCodeAt(i);
 	return out;
 }
-
-const looks = bytes(data.looks);
-const nameOf = new Uint32Array(N), parentOf = new Uint32Array(N), endOf = new Uint32Array(N), depthOf = new Uint32Array(N);
-const classOf = new Uint8Array(N);
-// values for drawing are doubles; beyond 2^53 those that are shown come from integers beside them
-const self = new Float64Array(N), after = new Float64Array(N), before = new Float64Array(differential ? N : 0);
-const exactSelf = exact ? self : new BigUint64Array(N);
-const exactAfter = exact ? after : new BigUint64Array(N);
-const exactBefore = exact ? before : new BigUint64Array(before.length);
-
-(function decode() {
-	const b = bytes(data.tree);
-	let at = 0;
-	const small = () => {
-		let v = 0, scale = 1;
-		for (; b[at] > 127; scale *= 128)
-			v += (b[at++] & 127) * scale;
-		return v + b[at++] * scale;
-	};
-	const large = () => {
-		let v = 0n, shift = 0n;
-		for (; b[at] > 127; shift += 7n)
-			v |= BigInt(b[at++] & 127) << shift;
-		return v | BigInt(b[at++]) << shift;
-	};
-	const value = exact ? small : large;
-	let path = new Uint32Array(1024), depth = 0;
-	for (let i = 0; i < N; i++) {
-		depth -= small();
-		if (depth >= path.length) {
-			const longer = new Uint32Array(2 * path.length);
-			longer.set(path);
-			path = longer;
+function column(base64, into) { // LEB128 numbers, below 2^53, into an array of as many
+	const b = bytes(base64);
+	for (let i = 0, at = 0; i < into.length; i++) {
+		let v = b[at++];
+		if (v > 127) {
+			let scale = 128;
+			for (v &= 127; b[at] > 127; scale *= 128)
+				v += (b[at++] & 127) * scale;
+			v += b[at++] * scale;
 		}
-		path[depth] = i;
-		depthOf[i] = depth;
-		parentOf[i] = depth ? path[depth - 1] : 0;
-		nameOf[i] = small();
-		exactSelf[i] = exactAfter[i] = value();
-		if (differential)
-			exactBefore[i] = value();
-		endOf[i] = i + 1;
-		classOf[i] = i === 0 ? MARK : classOf[parentOf[i]] === WAKER ? WAKER : looks[nameOf[i]] >> 5;
-		depth++;
+		into[i] = v;
 	}
-	for (let i = N - 1; i > 0; i--) {
-		const p = parentOf[i];
-		exactAfter[p] += exactAfter[i];
-		if (differential)
-			exactBefore[p] += exactBefore[i];
-		if (endOf[i] > endOf[p])
-			endOf[p] = endOf[i];
-	}
-	for (let i = 0; !exact && i < N; i++) {
-		self[i] = Number(exactSelf[i]);
-		after[i] = Number(exactAfter[i]);
-		if (differential)
-			before[i] = Number(exactBefore[i]);
-	}
-})();
-
-let value = after; // what widths stand for
-const start = new Float64Array(N); // of each frame, in the unit of value
-function place() {
-	const next = new Float64Array(N); // where the next child begins
-	for (let i = 1; i < N; i++) {
-		const p = parentOf[i];
-		start[i] = next[p];
-		next[p] += value[i];
-		next[i] = start[i];
-	}
+	return into;
 }
-place();
-
-const nameText = (i) => (i === 0 ? "all" : names[nameOf[i]] || "(no name)");
-const isMarked = (name) => /._\[[kji]\]$/.test(name);
-const label = (i) => {
-	const name = nameText(i);
-	return isMarked(name) ? name.slice(0, -4) : name;
-};
 
 // --- numbers
 
@@ -113,197 +39,16 @@ function percent(part, whole) {
 	return (p === 0 || p >= 0.01 ? p.toFixed(2) : "< 0.01") + " %";
 }
 const NS = {ns: 1, us: 1e3, ms: 1e6, s: 1e9};
-function human(v) { // the same time in a unit that is easier to read
-	const ns = v * (NS[data.unit] || 0);
-	const unit = ["s", "ms", "us"].find((u) => ns >= NS[u]);
-	if (!unit || NS[unit] <= NS[data.unit])
-		return "";
+function time(ns) { // in the unit that reads best, with three digits
+	const unit = ["s", "ms", "us"].find((u) => ns >= 0.9995 * NS[u]);
+	if (!unit)
+		return ns + " ns";
 	const t = ns / NS[unit];
-	return " (" + t.toFixed(t < 10 ? 2 : t < 100 ? 1 : 0) + " " + unit + ")";
+	return (t < 9.995 ? t.toFixed(2) : t < 99.95 ? t.toFixed(1) : grouped(t.toFixed(0))) + " " + unit;
 }
-const amount = (v) => grouped(v) + (data.unit ? " " + data.unit : "") + human(Number(v));
-function change(i) {
-	const d = exactAfter[i] - exactBefore[i];
-	const text = d < 0 ? "−" + grouped(-d) : "+" + grouped(d);
-	return text + (before[i] ? " (" + (d < 0 ? "−" : "+") + percent(Math.abs(Number(d)), before[i]) + ")" : " (new)");
-}
-function describe(i) {
-	const lines = [amount(value === before ? exactBefore[i] : exactAfter[i]) + " — " + percent(value[i], value[0]) + " of all" +
-		(i && parentOf[i] ? ", " + percent(value[i], value[parentOf[i]]) + " of its caller" : "")];
-	if (self[i] && endOf[i] > i + 1)
-		lines.push("own: " + amount(exactSelf[i]));
-	if (differential)
-		lines.push("before " + amount(exactBefore[i]) + ", after " + amount(exactAfter[i]) + ", change " + change(i));
-	if (i && classOf[i] !== USER && classOf[i] !== MARK)
-		lines.push(CLASSES[classOf[i]]);
-	return lines;
-}
+const count = (n, one, many) => grouped(n) + " " + (n === 1 ? one : many || one + "s");
 
-// --- colours
-
-let dark = false;
-const HUES = [[22, 46, 78], [205, 228, 72], [88, 128, 48], [168, 186, 48], [268, 292, 58], [338, 354, 72]]; // two hues, the saturation
-const cached = new Map();
-function once(key, make) {
-	let c = cached.get(key);
-	if (c === undefined)
-		cached.set(key, c = make());
-	return c;
-}
-function tint(cls, tone) {
-	return once(cls * 32 + tone, () => {
-		if (cls === MARK)
-			return dark ? "#3a3f47" : "#d9dce1";
-		const [from, to, pure] = HUES[cls];
-		const hue = from + (to - from) * (tone & 7) / 7, light = (tone >> 3) * 3;
-		return dark ? `hsl(${hue} ${pure * 0.6}% ${24 + light}%)` : `hsl(${hue} ${pure}% ${68 + light}%)`;
-	});
-}
-// red where it grew, blue where it shrank: by the part of the greater of both values, in 20 steps
-function changeTint(b, a) {
-	const most = Math.max(b, a), step = most ? Math.round(20 * (a - b) / most) : 0;
-	return once("change " + step, () => {
-		const hue = step > 0 ? 4 : 215, n = Math.abs(step);
-		if (!n)
-			return dark ? "#3a3f47" : "#e4e6ea";
-		return dark ? `hsl(${hue} ${30 + n * 2}% ${24 + n}%)` : `hsl(${hue} ${60 + n}% ${92 - n * 1.3}%)`;
-	});
-}
-const tintOf = (i) => (i === 0 ? tint(MARK, 0) : differential ? changeTint(before[i], after[i]) : tint(classOf[i], looks[nameOf[i]] & 31));
-
-// --- layout: the frames of each row, from left to right; frame -1 stands for frames too narrow to be drawn
-
-const tree = $("tree"), space = $("space"), canvas = $("canvas"), ctx = canvas.getContext("2d", {alpha: false});
-let zoom = 0, focus = 0, hover = -1, icicle = data.icicle;
-let rows = [], width = 0, height = 0, charWidth = 7;
-
-function layout() {
-	width = tree.clientWidth;
-	rows = [];
-	for (let a = zoom; a !== 0;) {
-		a = parentOf[a];
-		rows[depthOf[a]] = {nodes: [a], x: [0], w: [width]};
-	}
-	const scale = value[zoom] ? width / value[zoom] : 0, left = start[zoom];
-	for (let i = zoom; i < endOf[zoom];) {
-		const x = (start[i] - left) * scale, w = value[i] * scale;
-		const row = rows[depthOf[i]] || (rows[depthOf[i]] = {nodes: [], x: [], w: []});
-		const last = row.nodes.length - 1;
-		if (i === zoom || w >= LEAST) {
-			row.nodes.push(i);
-			row.x.push(x);
-			row.w.push(i === zoom ? width : w);
-			i++;
-			continue;
-		}
-		if (last >= 0 && row.nodes[last] < 0 && row.x[last] + row.w[last] > x - LEAST) {
-			row.w[last] = x + w - row.x[last];
-		} else if (w > 0) {
-			row.nodes.push(-1);
-			row.x.push(x);
-			row.w.push(w);
-		}
-		i = endOf[i];
-	}
-	space.style.height = rows.length * ROW + "px";
-}
-const top = (depth) => (icicle ? depth : rows.length - 1 - depth) * ROW;
-
-function paint() {
-	const tall = printing ? Math.min(rows.length * ROW, 16000) : Math.min(tree.clientHeight, rows.length * ROW);
-	const dpr = window.devicePixelRatio || 1;
-	if (canvas.width !== Math.round(width * dpr) || canvas.height !== Math.round(tall * dpr)) {
-		canvas.width = Math.round(width * dpr);
-		canvas.height = Math.round(tall * dpr);
-		canvas.style.width = width + "px";
-		canvas.style.height = tall + "px";
-	}
-	height = tall;
-	const scroll = printing ? 0 : tree.scrollTop;
-	const back = dark ? "#16181c" : "#ffffff", ink = dark ? "#f3f4f6" : "#111111";
-	ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
-	ctx.globalAlpha = 1;
-	ctx.fillStyle = back;
-	ctx.fillRect(0, 0, width, tall);
-	ctx.font = FONT;
-	ctx.textBaseline = "middle";
-	for (let d = 0; d < rows.length; d++) {
-		const y = top(d) - scroll, row = rows[d];
-		if (y > tall || y < -ROW || !row)
-			continue;
-		for (let k = 0; k < row.nodes.length; k++) {
-			const i = row.nodes[k], x = row.x[k], w = row.w[k];
-			if (i < 0) {
-				if (w >= LEAST) {
-					ctx.globalAlpha = 0.25;
-					ctx.fillStyle = ink;
-					ctx.fillRect(x, y + ROW / 2 - 1, w, 2);
-				}
-				continue;
-			}
-			const hit = matched && i && matched[nameOf[i]];
-			ctx.globalAlpha = depthOf[i] < depthOf[zoom] ? 0.55 : matched && !hit ? (dark ? 0.45 : 0.35) : 1;
-			ctx.fillStyle = hit ? (dark ? "#b526b5" : "#f08cf0") : tintOf(i);
-			ctx.fillRect(x, y, w > 2 ? w - 0.6 : w, ROW - 1);
-			ctx.globalAlpha = 1;
-			if (w < 3 * charWidth)
-				continue;
-			const room = Math.floor((w - 7) / charWidth);
-			let text = label(i);
-			if (text.length > room)
-				text = room > 2 ? text.slice(0, room - 1) + "…" : "";
-			ctx.fillStyle = ink;
-			if (text)
-				ctx.fillText(text, x + 3, y + ROW / 2, w - 6);
-		}
-	}
-	if (!printing) {
-		outline(hover, 1, scroll);
-		if (document.activeElement === tree)
-			outline(focus, 2, scroll);
-	}
-	ctx.globalAlpha = 1;
-}
-function box(i) { // where a frame is drawn, if it is
-	const row = i >= 0 && rows[depthOf[i]], k = row ? row.nodes.indexOf(i) : -1;
-	return k < 0 ? null : {x: row.x[k], w: row.w[k], y: top(depthOf[i])};
-}
-function outline(i, thick, scroll) {
-	const b = box(i);
-	if (!b)
-		return;
-	ctx.strokeStyle = dark ? "#ffffff" : "#000000";
-	ctx.lineWidth = thick;
-	ctx.strokeRect(b.x + thick / 2, b.y - scroll + thick / 2, Math.max(b.w - thick, 1), ROW - 1 - thick);
-}
-function at(x, y) { // the frame at a place of the canvas, or -1
-	const line = Math.floor((y + tree.scrollTop) / ROW);
-	const row = y < height && rows[icicle ? line : rows.length - 1 - line];
-	let low = 0, high = row ? row.nodes.length : 0;
-	while (low < high) {
-		const middle = (low + high) >> 1;
-		if (row.x[middle] <= x)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && x < row.x[low - 1] + row.w[low - 1] ? row.nodes[low - 1] : -1;
-}
-
-let pending = 0, printing = false;
-function repaint() {
-	if (!pending)
-		pending = requestAnimationFrame(() => {
-			pending = 0;
-			paint();
-		});
-}
-function refresh() {
-	layout();
-	paint();
-}
-
-// --- what is shown around it
+// --- elements
 
 function fill(element, ...children) {
 	element.replaceChildren(...children);
@@ -317,493 +62,224 @@ function make(tag, text, cls) {
 	return e;
 }
 const short = (s, n) => (s.length > n ? s.slice(0, n) + "…" : s);
-
-function showPath() {
-	const path = [];
-	for (let i = zoom; ; i = parentOf[i]) {
-		path.unshift(i);
-		if (!i || path.length > 200)
-			break;
-	}
-	if (path[0])
-		path.unshift(0);
-	fill($("path"), ...path.map((i) => {
-		const b = make("button", short(nameText(i), 200));
-		b.type = "button";
-		b.title = "Zoom to this frame";
-		b.addEventListener("click", () => zoomTo(i));
-		return b;
-	}));
-	$("path").hidden = zoom === 0;
-	$("reset").disabled = zoom === 0;
+function entry(color, text) { // of the legend
+	const li = make("li"), swatch = make("i");
+	swatch.style.background = color;
+	li.append(swatch, text);
+	return li;
 }
-function announce(i) {
-	const text = short(nameText(i), 300) + ": " + describe(i).join("; ");
-	const item = $("item"), p = parentOf[i];
-	$("status").textContent = text;
-	item.textContent = text;
-	item.setAttribute("aria-level", depthOf[i] + 1);
-	item.setAttribute("aria-selected", "true");
-	if (endOf[i] > i + 1)
-		item.setAttribute("aria-expanded", "true");
-	else
-		item.removeAttribute("aria-expanded");
-	let nth = 0, all = 0;
-	for (let c = p + 1; i && c < endOf[p]; c = endOf[c]) {
-		all++;
-		if (c <= i)
-			nth++;
-	}
-	item.setAttribute("aria-posinset", nth || 1);
-	item.setAttribute("aria-setsize", all || 1);
-}
-function legend() {
-	const entry = (color, text) => {
-		const li = make("li"), swatch = make("i");
-		swatch.style.background = color;
-		li.append(swatch, text);
-		return li;
-	};
-	if (differential) {
-		fill($("legend"), entry(changeTint(0, 1), "new"), entry(changeTint(2, 3), "grew"), entry(changeTint(1, 1), "same"),
-			entry(changeTint(3, 2), "shrank"), entry(changeTint(1, 0), "gone"));
-		return;
-	}
-	const used = new Set(classOf.subarray(1));
-	fill($("legend"), ...[USER, KERNEL, SCRIPT, INLINED, WAKER, STATE].filter((c) => used.has(c))
-		.map((c) => entry(tint(c, 11), CLASSES[c])));
-}
-// Functions by their own value. A function that calls itself counts once in what it has with its callees.
-function fillTable() {
-	const own = new Float64Array(names.length), all = new Float64Array(names.length), open = new Uint32Array(names.length);
-	const ends = [];
-	for (let i = 1; i < N; i++) {
-		while (ends.length && endOf[ends[ends.length - 1]] <= i)
-			open[nameOf[ends.pop()]]--;
-		const n = nameOf[i];
-		own[n] += self[i];
-		if (!open[n]++)
-			all[n] += after[i];
-		ends.push(i);
-	}
-	const best = Array.from(own.keys()).filter((n) => own[n] > 0).sort((a, b) => own[b] - own[a]).slice(0, 50);
-	fill($("rows"), ...best.map((n) => {
-		const tr = make("tr");
-		tr.append(make("td", short(names[n] || "(no name)", 300)), make("td", about(own[n])), make("td", percent(own[n], after[0])),
-			make("td", about(all[n])), make("td", percent(all[n], after[0])));
-		return tr;
-	}));
-}
-const about = (v) => (v < 2 ** 53 ? grouped(v) : "≈ " + v.toPrecision(6));
-
-// --- zoom, search, state
-
-function zoomTo(i, quiet) {
-	zoom = i;
-	focus = i;
-	showPath();
-	layout();
-	tree.scrollTop = icicle ? 0 : tree.scrollHeight;
-	reveal(i);
-	paint();
-	if (!quiet) {
-		announce(i);
-		saveState(true);
-	}
-}
-function reveal(i) {
-	const b = box(i);
-	if (b && (b.y < tree.scrollTop || b.y + ROW > tree.scrollTop + tree.clientHeight))
-		tree.scrollTop = b.y - tree.clientHeight / 2;
-}
-let matched = null; // for each name, whether it is searched for
-let query = "";
-function search(text, quiet) {
-	let test;
-	query = text;
-	matched = null;
-	$("search").setAttribute("aria-invalid", "false");
-	$("found").textContent = "";
-	if (text) {
-		const re = /^\/(.*)\/([imsu]*)$/s.exec(text);
-		try {
-			const pattern = re && new RegExp(re[1], re[2]), small = text.toLowerCase();
-			test = re ? (name) => pattern.test(name) : (name) => name.toLowerCase().includes(small);
-		} catch (e) {
-			$("search").setAttribute("aria-invalid", "true");
-			$("found").textContent = "not a regular expression";
-		}
-	}
-	if (test) {
-		matched = Uint8Array.from(names, (name) => (test(name) ? 1 : 0));
-		const [sum, frames] = matchedSum();
-		$("found").textContent = percent(sum, value[0]) + " in " + grouped(frames) + (frames === 1 ? " frame" : " frames");
-		$("found").title = "of all; a frame below another match counts once";
-	}
-	repaint();
-	if (!quiet)
-		saveState(false);
-}
-function matchedSum() { // of the outermost matches: none is counted twice
-	let sum = 0, frames = 0;
-	for (let i = 1, skip = 1; i < N; i++) {
-		if (!matched[nameOf[i]])
-			continue;
-		frames++;
-		if (i >= skip) {
-			sum += value[i];
-			skip = endOf[i];
-		}
-	}
-	return [sum, frames];
-}
-function saveState(push) {
-	const parts = [];
-	if (zoom)
-		parts.push("zoom=" + zoom);
-	if (query)
-		parts.push("search=" + encodeURIComponent(query));
-	if (icicle !== data.icicle)
-		parts.push("flip");
-	const hash = "#" + parts.join("&");
-	if (hash === (location.hash || "#"))
-		return;
-	try {
-		history[push ? "pushState" : "replaceState"](null, "", hash);
-	} catch (e) {
-		// a page that may not have a history still works
-	}
-}
-function loadState() {
-	let z = 0, text = "", flip = false;
-	for (const part of location.hash.slice(1).split("&")) {
-		const [key, ...rest] = part.split("=");
-		if (key === "zoom" && Number(rest[0]) < N && Number(rest[0]) > 0)
-			z = Math.floor(Number(rest[0]));
-		if (key === "search") {
-			try {
-				text = decodeURIComponent(rest.join("="));
-			} catch (e) {
-				text = "";
-			}
-		}
-		flip = flip || key === "flip";
-	}
-	icicle = flip ? !data.icicle : data.icicle;
-	$("search").value = text;
-	search(text, true);
-	zoomTo(z, true);
-}
-function flip() {
-	icicle = !icicle;
-	zoomTo(zoom, true);
-	saveState(false);
-}
-function otherSide() {
-	if (!differential)
-		return;
-	value = value === after ? before : after;
-	$("side").textContent = "Widths: " + (value === after ? "after" : "before");
-	place();
-	search(query, true);
-	refresh();
-}
-const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-function setTheme(theme) { // "dark", "light", or "" for the browser's
-	if (theme)
-		document.documentElement.dataset.theme = theme;
-	dark = theme ? theme === "dark" : prefersDark.matches;
-	cached.clear();
-	legend();
-	repaint();
-}
-const otherTheme = () => setTheme(dark ? "light" : "dark");
-function showHelp(on) {
-	$("help").hidden = !on;
-	$("keys").setAttribute("aria-expanded", String(on));
-}
-
-// --- mouse and keys
-
-function tip(e) {
-	const r = canvas.getBoundingClientRect(), t = $("tip");
-	const i = at(e.clientX - r.left, e.clientY - r.top);
-	if (i !== hover) {
-		hover = i;
-		repaint();
-	}
-	t.hidden = i < 0;
-	canvas.style.cursor = i < 0 ? "default" : "pointer";
-	if (i < 0)
-		return;
-	fill(t, make("b", short(nameText(i), 2000)), ...describe(i).map((line) => make("span", line)));
+function showTip(e, name, lines) { // beside the pointer, or within the rectangle of an element
+	const t = $("tip");
+	t.hidden = false;
+	fill(t, make("b", short(name, 2000)), ...lines.map((line) => make("span", line)));
 	const x = e.clientX + 14, y = e.clientY + 16;
 	t.style.left = Math.max(4, Math.min(x, innerWidth - t.offsetWidth - 6)) + "px";
 	t.style.top = (y + t.offsetHeight > innerHeight ? Math.max(4, e.clientY - t.offsetHeight - 10) : y) + "px";
 }
-function leave() {
-	hover = -1;
+function hideTip() {
 	$("tip").hidden = true;
-	repaint();
 }
-function focusOn(i) {
-	focus = i;
-	reveal(i);
-	announce(i);
-	paint();
-}
-function beside(i, step) { // the frame drawn beside it in its row
-	const row = rows[depthOf[i]];
-	let k = row ? row.nodes.indexOf(i) : -1;
-	if (k < 0)
-		return i;
-	for (k += step; k >= 0 && k < row.nodes.length; k += step) {
-		if (row.nodes[k] >= 0)
-			return row.nodes[k];
+function fitCanvas(canvas, width, height) { // its context, in pixels of CSS
+	const dpr = window.devicePixelRatio || 1, ctx = canvas.getContext("2d");
+	if (canvas.width !== Math.round(width * dpr) || canvas.height !== Math.round(height * dpr)) {
+		canvas.width = Math.round(width * dpr);
+		canvas.height = Math.round(height * dpr);
+		canvas.style.width = width + "px";
+		canvas.style.height = height + "px";
 	}
-	return i;
+	ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
+	ctx.globalAlpha = 1;
+	return ctx;
 }
-function callee(i) { // the widest one that is drawn, on the way to the zoomed frame
-	if (depthOf[i] < depthOf[zoom]) {
-		let z = zoom;
-		while (parentOf[z] !== i)
-			z = parentOf[z];
-		return z;
+
+// --- search: text, or a regular expression between slashes
+
+function matcher(text) { // a function of a name; null if there is nothing to search for, or it is malformed, which is shown
+	const re = /^\/(.*)\/([imsu]*)$/s.exec(text);
+	$("search").setAttribute("aria-invalid", "false");
+	$("found").textContent = "";
+	if (!text)
+		return null;
+	try {
+		const pattern = re && new RegExp(re[1], re[2]), small = text.toLowerCase();
+		return re ? (name) => pattern.test(name) : (name) => name.toLowerCase().includes(small);
+	} catch (e) {
+		$("search").setAttribute("aria-invalid", "true");
+		$("found").textContent = "not a regular expression";
+		return null;
 	}
-	let best = i;
-	for (let c = i + 1; c < endOf[i]; c = endOf[c]) {
-		if (box(c) && (best === i || value[c] > value[best]))
-			best = c;
-	}
-	return best;
 }
-function press(key) { // true if the key means something
-	if (!box(focus))
-		focus = zoom;
-	switch (key) {
-	case "ArrowUp":
-	case "ArrowDown":
-		focusOn(icicle === (key === "ArrowUp") ? parentOf[focus] : callee(focus));
-		return true;
-	case "ArrowLeft":
-		focusOn(beside(focus, -1));
-		return true;
-	case "ArrowRight":
-		focusOn(beside(focus, 1));
-		return true;
-	case "Enter":
-		zoomTo(focus);
-		return true;
-	case "Escape":
-		if (!$("help").hidden) {
+
+// --- colours
+
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const theme = {dark: false, changed: () => {}};
+function setTheme(name) { // "dark", "light", or "" for the browser's
+	if (name)
+		document.documentElement.dataset.theme = name;
+	theme.dark = name ? name === "dark" : prefersDark.matches;
+	theme.changed();
+}
+const otherTheme = () => setTheme(theme.dark ? "light" : "dark");
+const sameTheme = () => setTheme(document.documentElement.dataset.theme || "");
+function onTheme(changed) { // calls it now, too
+	theme.changed = changed;
+	sameTheme();
+}
+prefersDark.addEventListener("change", sameTheme);
+
+// --- keys
+
+function showHelp(on) {
+	$("help").hidden = !on;
+	$("keys").setAttribute("aria-expanded", String(on));
+}
+// MAIN has the focus when a search ends; SEARCH takes its text; PRESS(event) is true if the key means something
+function keys(main, search, press) {
+	document.addEventListener("keydown", (e) => {
+		const t = e.target;
+		if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented)
+			return;
+		if (t === $("search")) {
+			if (e.key === "Escape") {
+				t.value = "";
+				search("");
+				main.focus();
+				e.preventDefault();
+			} else if (e.key === "Enter") {
+				main.focus();
+				e.preventDefault();
+			}
+			return;
+		}
+		// Enter presses a button, arrows scroll a table, and letters choose from a list
+		const elsewhere = t !== main && t !== document.body && t !== document.documentElement;
+		if (elsewhere && (e.key === "Enter" || e.key === " " || e.key.startsWith("Arrow") || t.tagName === "SELECT"))
+			return;
+		if (common(e.key) || press(e.key, e))
+			e.preventDefault();
+	});
+	const common = (key) => {
+		if (key === "Escape" && !$("help").hidden) {
 			showHelp(false);
-		} else if (query) {
+		} else if (key === "Escape" && $("search").value) {
 			$("search").value = "";
 			search("");
+		} else if (key === "/") {
+			$("search").focus();
+			$("search").select();
+		} else if (key === "d") {
+			otherTheme();
+		} else if (key === "?") {
+			showHelp($("help").hidden);
 		} else {
-			zoomTo(0);
+			return false;
 		}
 		return true;
-	case "/":
-		$("search").focus();
-		$("search").select();
-		return true;
-	case "f":
-		flip();
-		return true;
-	case "w":
-		otherSide();
-		return true;
-	case "d":
-		otherTheme();
-		return true;
-	case "t":
-		$("top").open = !$("top").open;
-		return true;
-	case "?":
-		showHelp($("help").hidden);
-		return true;
-	}
-	return false;
+	};
+	$("tools").addEventListener("submit", (e) => e.preventDefault());
+	$("search").addEventListener("input", (e) => search(e.target.value));
+	$("theme").addEventListener("click", otherTheme);
+	$("keys").addEventListener("click", () => showHelp($("help").hidden));
 }
 
-canvas.addEventListener("mousemove", tip);
-canvas.addEventListener("mouseleave", leave);
-canvas.addEventListener("click", (e) => {
-	const r = canvas.getBoundingClientRect(), i = at(e.clientX - r.left, e.clientY - r.top);
-	if (i >= 0)
-		zoomTo(i);
-});
-tree.addEventListener("scroll", () => {
-	$("tip").hidden = true;
-	repaint();
-});
-tree.addEventListener("focus", () => {
-	announce(focus);
-	repaint();
-});
-tree.addEventListener("blur", repaint);
-document.addEventListener("keydown", (e) => {
-	const t = e.target;
-	if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented)
-		return;
-	if (t === $("search")) {
-		if (e.key === "Escape") {
-			t.value = "";
-			search("");
-			tree.focus();
-			e.preventDefault();
-		} else if (e.key === "Enter") {
-			tree.focus();
-			e.preventDefault();
-		}
-		return;
-	}
-	// Enter presses a button, and arrows scroll a table
-	const elsewhere = t !== tree && t !== document.body && t !== document.documentElement;
-	if (elsewhere && (e.key === "Enter" || e.key.startsWith("Arrow")))
-		return;
-	if (press(e.key))
-		e.preventDefault();
-});
-$("tools").addEventListener("submit", (e) => e.preventDefault());
-$("search").addEventListener("input", (e) => search(e.target.value));
-$("reset").addEventListener("click", () => zoomTo(0));
-$("flip").addEventListener("click", flip);
-$("side").addEventListener("click", otherSide);
-$("theme").addEventListener("click", otherTheme);
-$("keys").addEventListener("click", () => showHelp($("help").hidden));
-$("side").hidden = !differential;
-prefersDark.addEventListener("change", () => setTheme(document.documentElement.dataset.theme || ""));
-addEventListener("popstate", loadState);
-addEventListener("hashchange", loadState);
-addEventListener("beforeprint", () => {
-	printing = true;
-	dark = false;
-	cached.clear();
-	refresh();
-});
-addEventListener("afterprint", () => {
-	printing = false;
-	setTheme(document.documentElement.dataset.theme || "");
-	refresh();
-});
-let tall = tree.clientHeight;
-new ResizeObserver(() => {
-	if (tree.clientWidth !== width)
-		layout();
-	if (!icicle) // what is at the lower edge stays there
-		tree.scrollTop += tall - tree.clientHeight;
-	tall = tree.clientHeight;
-	repaint();
-}).observe(tree);
+// --- #selftest: a page is used as a person would, and what was found is written into it as TAP
 
-// --- #selftest: uses the page as a person would, and writes what it found into it as TAP
-
-function selftest() {
+function selftest(run) {
+	if (location.hash !== "#selftest")
+		return;
 	const lines = [];
 	const ok = (good, what) => lines.push((good ? "ok " : "not ok ") + (lines.length + 1) + " - " + what);
-	const drawn = () => rows.reduce((n, row) => n + (row ? row.nodes.filter((i) => i >= 0).length : 0), 0);
-	const widest = (from) => {
-		let best = 0;
-		for (let i = from + 1; i < endOf[from]; i = endOf[i]) {
-			if (!best || value[i] > value[best])
-				best = i;
-		}
-		return best;
-	};
-	const key = (name, target) => (target || tree).dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true, cancelable: true}));
-	const click = (i, type) => {
-		const b = box(i), r = canvas.getBoundingClientRect();
-		canvas.dispatchEvent(new MouseEvent(type, {clientX: r.left + b.x + b.w / 2, clientY: r.top + b.y - tree.scrollTop + ROW / 2, bubbles: true}));
-	};
-	let sound = true;
-	for (let i = 1; i < N && sound; i++)
-		sound = parentOf[i] < i && endOf[i] <= endOf[parentOf[i]] && start[i] >= start[parentOf[i]] && exactAfter[i] <= exactAfter[parentOf[i]];
-	ok(sound, "each frame is within its caller");
-	ok(String(exactAfter[0]) === data.sum, "the frames sum up to the whole");
-	let narrow = 0;
-	rows.forEach((row) => row.nodes.forEach((i, k) => (narrow += i > 0 && row.w[k] < LEAST ? 1 : 0)));
-	ok(drawn() > 0 && narrow === 0, "no frame is drawn that is narrower than half a pixel");
-	const pixel = ctx.getImageData(Math.round(canvas.width / 2), Math.round((top(0) - tree.scrollTop + 2) * canvas.height / height), 1, 1).data;
-	ok(pixel[0] !== (dark ? 0x16 : 255), "the root is drawn");
-	const first = widest(0);
-	click(first, "mousemove");
-	ok(!$("tip").hidden && $("tip").firstChild.textContent === short(nameText(first), 2000), "the tip has the whole name");
-	ok($("tip").textContent.includes(grouped(exactAfter[first])), "the tip has the exact value");
-	click(first, "click");
-	ok(zoom === first && box(first).w === width && $("path").childElementCount === depthOf[first] + 1, "a click zooms, and the path is shown");
-	ok(location.hash.includes("zoom=" + first), "the address has the zoom");
-	key("Escape");
-	ok(zoom === 0 && $("reset").disabled, "Escape resets the zoom");
-	tree.focus();
-	focusOn(0);
-	const away = icicle ? "ArrowDown" : "ArrowUp", back = icicle ? "ArrowUp" : "ArrowDown";
-	key(away);
-	ok(focus === first, "an arrow moves to the widest callee");
-	ok($("status").textContent.startsWith(short(nameText(first), 300)) && $("item").getAttribute("aria-level") === "2", "the frame in focus is described");
-	key("ArrowRight");
-	key("ArrowLeft");
-	key(back);
-	ok(focus === 0, "arrows move back");
-	key(away);
-	key("Enter");
-	ok(zoom === focus && zoom === first, "Enter zooms");
-	key("Escape");
-	const word = names[nameOf[first]];
-	key("/");
-	ok(document.activeElement === $("search"), "/ goes to the search");
-	$("search").value = word;
-	$("search").dispatchEvent(new Event("input", {bubbles: true}));
-	const flags = names.map((name) => name.toLowerCase().includes(word.toLowerCase()));
-	let sum = 0;
-	for (let i = 1; i < N; i++) { // what ends in a match or below one
-		let hit = false;
-		for (let a = i; a && !hit; a = parentOf[a])
-			hit = flags[nameOf[a]];
-		sum += hit ? self[i] : 0;
+	const key = (name, target, more) => target.dispatchEvent(
+		new KeyboardEvent("keydown", {key: name, bubbles: true, cancelable: true, ...more}));
+	try {
+		run(ok, key);
+		ok(document.scripts.length === 3 && !document.querySelector("img, iframe, object, link, b *, td *"), "no name became markup");
+	} catch (e) {
+		ok(false, "it ends: " + e.stack);
 	}
-	ok(N > 200000 || !word || (matched && Math.abs(matchedSum()[0] - sum) <= sum * 1e-9), "a search counts each stack once");
-	ok(!word || $("found").textContent.startsWith(percent(sum, value[0])) || N > 200000, "the share that matches is shown");
-	const whole = $("found").textContent;
-	search("/" + word.replace(/[^A-Za-z0-9]/g, "\\$&") + "/i");
-	ok(!word || $("found").textContent === whole, "a regular expression finds the same");
-	search("/(/");
-	ok($("search").getAttribute("aria-invalid") === "true" && !matched, "a bad regular expression is reported");
-	key("Escape", $("search"));
-	ok(!query && document.activeElement === tree, "Escape ends the search");
-	const was = icicle;
-	key("f");
-	ok(icicle !== was && top(0) === (icicle ? 0 : (rows.length - 1) * ROW), "f flips the graph");
-	key("f");
-	key("?");
-	ok(!$("help").hidden, "? shows the keys");
-	key("?");
-	const shade = dark, tinted = tintOf(first);
-	key("d");
-	ok(dark !== shade && tintOf(first) !== tinted, "d changes the colours");
-	key("d");
-	key("w");
-	ok(!differential || (value === before && String(exactBefore[0]) === data.sumBefore), "w draws the values before");
-	key("w");
-	location.hash = "#search=" + encodeURIComponent(word) + "&zoom=" + first;
-	loadState();
-	ok(zoom === first && query === word, "the address brings zoom and search back");
-	fillTable();
-	ok($("rows").childElementCount > 0, "there is a table of functions");
-	ok(document.scripts.length === 2 && !document.querySelector("img, iframe, object, link, b *, td *"), "no name became markup");
 	lines.push("1.." + lines.length);
 	const pre = make("pre", lines.join("\n") + "\n");
 	pre.id = "selftest";
 	document.body.append(pre);
 }
 
-ctx.font = FONT;
-charWidth = ctx.measureText("mmmmmmmmmm").width / 10;
-setTheme("");
-loadState();
-document.body.dataset.drawnMs = Math.round(performance.now());
-setTimeout(fillTable, 50);
-if (location.hash === "#selftest")
-	selftest();
+// --- waits: what timeline.h puts
+
+function stacks() { // of each, an array of names, outermost first
+	const b = bytes(data.stacks), all = new Array(data.nStacks);
+	let at = 0;
+	const next = () => {
+		let v = 0, scale = 1;
+		for (; b[at] > 127; scale *= 128)
+			v += (b[at++] & 127) * scale;
+		return v + b[at++] * scale;
+	};
+	for (let i = 0; i < all.length; i++)
+		all[i] = Array.from({length: next()}, next);
+	return all;
+}
+const isKernel = (name) => name.endsWith("_[k]");
+const plain = (name) => (/._\[[kji]\]$/.test(name) ? name.slice(0, -4) : name) || "(no name)";
+const CALL = /^(?:__x64_sys_|__ia32_(?:compat_)?sys_|__arm64_(?:compat_)?sys_|__se_(?:compat_)?sys_|__do_(?:compat_)?sys_|ksys_)([^.]+)/;
+function place(names) { // the two innermost user functions and the system call, or kernel functions where there are none
+	const end = names.indexOf("--"), own = (end < 0 ? names : names.slice(0, end)).filter((name) => name !== "-");
+	const user = own.filter((name) => !isKernel(name)), kernel = own.filter(isKernel);
+	const call = kernel.map((name) => CALL.exec(plain(name))).find((match) => match);
+	const parts = (user.length || call ? user : kernel.filter((name) => !/^(__)?schedule/.test(name))).slice(-2).map(plain);
+	if (call && parts[parts.length - 1] !== call[1])
+		parts.push(call[1]);
+	return parts.join(" > ") || "no stack";
+}
+function threadName(i) { // as `ps` shows it
+	const [name, pid, tid, process] = data.threads[i];
+	return name + " " + (pid === tid ? pid : process === name || !process ? pid + "/" + tid : tid + " of " + process + " " + pid);
+}
+const KINDS = { // hue, saturation, lightness where it is light
+	lock: [2, 72, 55], condition: [18, 62, 60], futex: [350, 60, 58], sleep: [255, 22, 66], "disk-read": [212, 75, 52],
+	"disk-write": [222, 60, 62], fsync: [232, 62, 48], "net-receive": [145, 52, 42], "net-send": [120, 42, 52], accept: [165, 40, 52],
+	poll: [180, 48, 46], pipe: [75, 48, 44], child: [300, 30, 60], signal: [315, 40, 62], terminal: [285, 28, 52],
+	event: [195, 38, 58], "page-fault": [328, 70, 52], swap: [340, 75, 40], throttled: [28, 60, 36], stopped: [0, 0, 40],
+	scheduler: [45, 92, 50], idle: [220, 10, 80], unknown: [220, 8, 60], other: [220, 8, 52],
+};
+const RUNNABLE = KINDS.scheduler; // as what waits for a CPU
+function hueOf(name) { // rules may have kinds of their own
+	let h = 7;
+	for (let i = 0; i < name.length; i++)
+		h = (h * 31 + name.charCodeAt(i)) % 1009;
+	return Object.hasOwn(KINDS, name) ? KINDS[name] : [h * 137 % 360, 40 + h % 3 * 12, 50 + h % 4 * 4];
+}
+function shaded([hue, pure, light]) {
+	return theme.dark ? [hue, pure * 0.85, pure < 11 && light > 70 ? 32 : light * 0.94] : [hue, pure, light];
+}
+const shade = ([hue, pure, light]) => `hsl(${hue} ${pure}% ${light}%)`;
+const kindColor = (name) => shade(shaded(hueOf(name)));
+const kindInk = (name) => inkOn(shaded(hueOf(name)));
+function inkOn([hue, pure, light]) { // black or white, whichever is read better
+	const a = pure / 100 * Math.min(light, 100 - light) / 100;
+	const channel = (n) => {
+		const k = (n + hue / 30) % 12, v = light / 100 - a * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+		return ((v + 0.055) / 1.055) ** 2.4;
+	};
+	return 0.2126 * channel(0) + 0.7152 * channel(8) + 0.0722 * channel(4) > 0.18 ? "#000000" : "#ffffff";
+}
+const runnableColor = () => shade(shaded(RUNNABLE));
+function ticks(from, to, most) { // round numbers within, at most MOST of them
+	let step = 10 ** Math.floor(Math.log10((to - from) / most || 1));
+	for (let i = 0; (to - from) / step > most; i++)
+		step *= [2, 2.5, 2][i % 3];
+	const found = [];
+	for (let k = Math.ceil(from / step); k * step <= to && found.length <= most; k++)
+		found.push(k * step);
+	return {found, step};
+}
+function clock(ns, step) { // a time of the axis, with as many digits as STEP needs
+	const unit = step >= 1e8 || ns >= 1e10 ? "s" : step >= 1e5 || ns >= 1e7 ? "ms" : step >= 100 ? "us" : "ns";
+	const digits = Math.max(0, Math.ceil(-Math.log10(step / NS[unit]) - 1e-9));
+	return grouped((ns / NS[unit]).toFixed(Math.min(digits, 9)).split(".")[0]) + (digits ? "." + (ns / NS[unit]).toFixed(Math.min(digits, 9)).split(".")[1] : "") + " " + unit;
+}
+
+return {$, data, bytes, column, NS, grouped, percent, time, count, fill, make, short, entry, showTip, hideTip, fitCanvas, matcher,
+	theme, onTheme, sameTheme, showHelp, keys, selftest, stacks, isKernel, plain, place, threadName,
+	kindColor, kindInk, runnableColor, ticks, clock};
 })();

@@ -77,7 +77,7 @@ static void put_hsl(struct out *o, double hue, double saturation, double lightne
 	}
 }
 
-/* The colours of page.js. */
+/* The colours of graph.js. */
 static void put_class_color(struct out *o, enum frame_class class, unsigned int tone)
 {
 	/* two hues, and the saturation */

@@ -9,7 +9,8 @@
 #ifndef STACKTOOLS_FLAME_SVG_H
 #define STACKTOOLS_FLAME_SVG_H
 
-#include "flame/page.h"
+#include "base/result.h"
+#include "flame/graph.h"
 
 #define SVG_WIDTH_MIN 200
 #define SVG_WIDTH_MAX 100000

@@ -653,13 +653,16 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	f->table.pairs[v->pair].sum += part[PART_STACK];
 	if (!client)
 		return 0;
-	return client->added(client->ctx,
+	code = client->added(client->ctx,
 		&(struct folding_added){ .pair = v->pair,
 			.weight = part[PART_STACK],
 			.header = &r->h,
 			.wait = &wait,
 			.waker = { r->body + v->waker_at, v->waker_len } },
-		e);
+		&bad, e);
+	if (code > 0)
+		malformed(f, in, r->line, bad);
+	return MIN(code, 0);
 }
 
 /* A record without a blank line at its end. A record that is not a sample never has one. */

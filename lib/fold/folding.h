@@ -95,8 +95,8 @@ struct folding_client {
 	/* Append to OUT what stands for the name of the process in the table. */
 	void (*name)(void *ctx, const struct perfscript_header *h, const struct perfscript_wait *w,
 		struct buf *out);
-	/* 0 or -errno. */
-	int (*added)(void *ctx, const struct folding_added *a, struct err *e);
+	/* 0; 1 if the record is malformed for the client, which sets *BAD to why; or -errno. */
+	int (*added)(void *ctx, const struct folding_added *a, const char **bad, struct err *e);
 };
 
 /* What of a wait is summed. */

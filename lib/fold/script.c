@@ -159,9 +159,7 @@ static void parse_back(const char *line, const char *end, struct perfscript_head
 	if (!event.len || p == line || p[-1] != ':')
 		return;
 	h->event = event;
-	for (at = --p; p > line && !perfscript_space(p[-1]);)
-		p--;
-	h->time = slice(p, at);
+	h->time_end = p - 1;
 	if (!is_absent(period))
 		h->overflow = !parse_u64(period, &h->period);
 }
@@ -175,6 +173,30 @@ bool perfscript_header(const char *line, size_t len, struct perfscript_header *r
 		return false;
 	parse_back(line, line + len, ret);
 	return true;
+}
+
+bool perfscript_time(const struct perfscript_header *h, uint64_t *ns)
+{
+	const char *end = h->time_end, *p = end, *begin = h->tid.p + h->tid.len;
+	struct perfscript_str fraction = { 0 };
+	uint64_t s, n = 0;
+
+	if (!end)
+		return false;
+	while (p > begin && is_digit(p[-1]))
+		p--;
+	if (p > begin && p[-1] == '.') {
+		fraction = slice(p, end);
+		end = --p;
+		while (p > begin && is_digit(p[-1]))
+			p--;
+	}
+	if (p == end || p == begin || !perfscript_space(p[-1]) || fraction.len > 9 ||
+		!parse_u64(slice(p, end), &s) || !parse_u64(fraction, &n))
+		return false;
+	for (size_t digits = fraction.len; digits < 9; digits++)
+		n *= 10;
+	return !__builtin_mul_overflow(s, UINT64_C(1000000000), &s) && !__builtin_add_overflow(s, n, ns);
 }
 
 /* Find the last " (" in [FROM, END) that a ")" of the line follows; *CLOSE is the line's last ")". */

@@ -30,10 +30,10 @@ struct perfscript_header {
 	struct perfscript_str comm; /* as printed, spaces included */
 	struct perfscript_str pid; /* digits; empty if the text has only the thread's id */
 	struct perfscript_str tid; /* digits, never empty */
-	struct perfscript_str time; /* seconds, as printed; empty without an event */
 	struct perfscript_str event; /* empty: no "event:" ends the line (trace fields, -F without event) */
 	uint64_t period; /* 1 if it is missing or "0" */
 	bool overflow; /* the period does not fit 64 bits and was set to 1 */
+	const char *time_end; /* for perfscript_time(); NULL: no time is known */
 };
 
 struct perfscript_frame {
@@ -55,6 +55,10 @@ struct perfscript_wait {
 
 /* True when the line begins a record. A comment never does. */
 bool perfscript_header(const char *line, size_t len, struct perfscript_header *ret);
+
+/* The time of a header in ns, from its seconds with up to nine decimals; false if it has none, or it is too
+ * great. */
+bool perfscript_time(const struct perfscript_header *h, uint64_t *ns);
 
 /* True when a line that is not a header is a frame. */
 bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret);

@@ -417,9 +417,9 @@ int report_function(struct out *o, const struct report_print *p, const struct ra
 
 /* --- intervals --- */
 
-static void put_interval(struct buf *b, const struct report_print *p, const struct timeline *t, size_t i)
+static void put_interval(struct buf *b, const struct report_print *p, const struct intervals *t, size_t i)
 {
-	const struct timeline_interval *v = &t->p[i];
+	const struct interval *v = &t->p[i];
 	const struct waits *w = p->waits;
 	char text[FORMAT_NUMBER_MAX];
 	size_t from = b->len, used;
@@ -449,8 +449,8 @@ static void put_interval(struct buf *b, const struct report_print *p, const stru
 	buftext_str(b, "\n");
 }
 
-static void put_timeline(struct out *o, struct buf *b, const struct report_print *p, const struct ranking *r,
-	const struct timeline *t, size_t n)
+static void put_intervals(struct out *o, struct buf *b, const struct report_print *p, const struct ranking *r,
+	const struct intervals *t, size_t n)
 {
 	char text[FORMAT_NUMBER_MAX];
 
@@ -478,14 +478,14 @@ static void put_timeline(struct out *o, struct buf *b, const struct report_print
 	put_set_aside(b, p, r);
 }
 
-static void put_timeline_tsv(
-	struct out *o, struct buf *b, const struct report_print *p, const struct timeline *t, size_t n)
+static void put_intervals_tsv(
+	struct out *o, struct buf *b, const struct report_print *p, const struct intervals *t, size_t n)
 {
 	buftext_str(b, "from_ns\ttotal_ns\tblocked_ns\trunnable_ns\tcount\tmean_ns\tmax_ns\tgreatest_ns\t");
 	buftext_str(b, format_tsv_title(RANKING_STACK));
 	buftext_str(b, "\n");
 	for (size_t i = 0; i < n; i++) {
-		const struct timeline_interval *v = &t->p[i];
+		const struct interval *v = &t->p[i];
 		const struct ranking_group g = { .key = v->path, .kind = v->kind };
 
 		format_tsv_number(b, (wait_sum)i * t->interval_ns, true);
@@ -504,7 +504,8 @@ static void put_timeline_tsv(
 	}
 }
 
-static void json_timeline(struct format_json *wr, const struct ranking *r, const struct timeline *t, size_t n)
+static void json_intervals(
+	struct format_json *wr, const struct ranking *r, const struct intervals *t, size_t n)
 {
 	json_begin(&wr->j, NULL, '{');
 	json_u64(&wr->j, "interval_ns", t->interval_ns);
@@ -513,7 +514,7 @@ static void json_timeline(struct format_json *wr, const struct ranking *r, const
 	json_line(&wr->j, 2);
 	json_begin(&wr->j, "rows", '[');
 	for (size_t i = 0; i < n; i++) {
-		const struct timeline_interval *v = &t->p[i];
+		const struct interval *v = &t->p[i];
 		const struct ranking_group g = { .key = v->path, .kind = v->kind };
 
 		json_line(&wr->j, 4);
@@ -541,8 +542,8 @@ static void json_timeline(struct format_json *wr, const struct ranking *r, const
 	json_end(&wr->j, '}');
 }
 
-int report_timeline(struct out *o, const struct report_print *p, const struct ranking *r,
-	const struct timeline *t, struct err *e)
+int report_intervals(struct out *o, const struct report_print *p, const struct ranking *r,
+	const struct intervals *t, struct err *e)
 {
 	struct format_json wr = { .j = { .o = o, .spaced = true }, .w = p->waits };
 	const size_t n = p->top ? MIN(p->top, t->n) : t->n;
@@ -550,12 +551,12 @@ int report_timeline(struct out *o, const struct report_print *p, const struct ra
 	bool failed;
 
 	if (p->format == REPORT_JSON) {
-		json_timeline(&wr, r, t, n);
+		json_intervals(&wr, r, t, n);
 		out_char(o, '\n');
 	} else if (p->format == REPORT_TSV) {
-		put_timeline_tsv(o, &b, p, t, n);
+		put_intervals_tsv(o, &b, p, t, n);
 	} else {
-		put_timeline(o, &b, p, r, t, n);
+		put_intervals(o, &b, p, r, t, n);
 	}
 	format_pass(o, &b);
 	failed = b.failed || wr.failed;

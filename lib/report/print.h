@@ -11,7 +11,7 @@
 
 #include "base/out.h"
 #include "report/ranking.h"
-#include "report/timeline.h"
+#include "report/intervals.h"
 
 enum report_format { REPORT_TABLE, REPORT_TSV, REPORT_JSON };
 
@@ -27,7 +27,7 @@ struct report_print {
 int report_ranking(struct out *o, const struct report_print *p, const struct ranking *r, struct err *e);
 int report_function(struct out *o, const struct report_print *p, const struct ranking_function *r,
 	const char *name, struct err *e);
-int report_timeline(struct out *o, const struct report_print *p, const struct ranking *r,
-	const struct timeline *t, struct err *e);
+int report_intervals(struct out *o, const struct report_print *p, const struct ranking *r,
+	const struct intervals *t, struct err *e);
 
 #endif

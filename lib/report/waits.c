@@ -184,7 +184,7 @@ static int add_event(struct reader *r, const struct folding_added *a, struct err
 	uint64_t end;
 
 	/* events have 32-bit indexes */
-	if (w->n_events >= UINT32_MAX || !seconds(a->header->time, &v.begin_ns) ||
+	if (w->n_events >= UINT32_MAX || !perfscript_time(a->header, &v.begin_ns) ||
 		__builtin_add_overflow(v.begin_ns, v.len_ns, &end)) {
 		w->n_sums++;
 		return 0;
@@ -334,7 +334,7 @@ static struct wait_stats *cell_of(struct reader *r, uint32_t pair, struct err *e
 	return &r->cells[pair];
 }
 
-static int on_added(void *ctx, const struct folding_added *a, struct err *e)
+static int on_added(void *ctx, const struct folding_added *a, const char **bad, struct err *e)
 {
 	struct reader *r = ctx;
 	const struct perfscript_wait *wait = a->wait;
@@ -346,6 +346,7 @@ static int on_added(void *ctx, const struct folding_added *a, struct err *e)
 	bool single = wait->has_count && count == 1 && wait->has_max && wait->max_ns == total;
 	int code = 0;
 
+	(void)bad;
 	if (!s)
 		return -ENOMEM;
 	r->w->is_time |= wait->has_total;
@@ -1013,10 +1014,11 @@ static void on_plain_name(
 	}
 }
 
-static int on_plain_added(void *ctx, const struct folding_added *a, struct err *e)
+static int on_plain_added(void *ctx, const struct folding_added *a, const char **bad, struct err *e)
 {
 	struct reader *r = ctx;
 
+	(void)bad;
 	(void)e;
 	r->w->is_time |= a->wait->has_total;
 	r->w->has_kind |= a->wait->kind.len > 0;

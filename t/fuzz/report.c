@@ -56,13 +56,13 @@ static void in_time(const struct waits *w, uint8_t choice, struct out *out)
 		.waits = w, .opts = &opts, .format = choice / 64 % 3, .width = 40 + choice
 	};
 	struct ranking ranking = { 0 };
-	struct timeline t = { 0 };
+	struct intervals t = { 0 };
 	wait_sum each = 0, sum = 0;
 
 	if (!w->n_events)
 		return;
 	if (ranking_make(&ranking, w, &opts, NULL) == 0 &&
-		timeline_make(&t, w, &ranking, (waits_end(w) - waits_start(w)) / (1 + choice) + 1, NULL) ==
+		intervals_make(&t, w, &ranking, (waits_end(w) - waits_start(w)) / (1 + choice) + 1, NULL) ==
 			0) {
 		for (size_t i = 0; i < w->n_events; i++)
 			each += w->events[i].len_ns;
@@ -70,9 +70,9 @@ static void in_time(const struct waits *w, uint8_t choice, struct out *out)
 			sum += t.p[i].total;
 		if (sum != each)
 			__builtin_trap();
-		report_timeline(out, &p, &ranking, &t, NULL);
+		report_intervals(out, &p, &ranking, &t, NULL);
 	}
-	timeline_free(&t);
+	intervals_free(&t);
 	ranking_free(&ranking);
 }
 

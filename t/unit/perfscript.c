@@ -72,6 +72,35 @@ static void wait_words(void)
 	tap_ok(&t, !perfscript_wait(edge_end(line), strlen(line), &w), "a time beyond 64 bits is refused");
 }
 
+static void time_is(const char *line, const char *want)
+{
+	struct perfscript_header h;
+	char got[32] = "none";
+	uint64_t ns;
+
+	if (perfscript_header(edge_end(line), strlen(line), &h) && perfscript_time(&h, &ns))
+		snprintf(got, sizeof(got), "%llu", (unsigned long long)ns);
+	tap_eq_str(&t, got, want, line);
+}
+
+static void times(void)
+{
+	time_is("cat 1/2 [000] 1234.567890123: 3456 offcpu-time:", "1234567890123");
+	time_is("cat 1/2 [000] 1234.5: 3456 offcpu-time: ", "1234500000000");
+	time_is("cat 1/2 1234: ev:", "1234000000000");
+	time_is("cat 1/2 [000] 0.000000001: 1 ev:", "1");
+	time_is("cat 1/2 [000] 18446744073.709551615: 1 ev:", "18446744073709551615");
+	time_is("cat 1/2 [000] 18446744073.709551616: 1 ev:", "none");
+	time_is("cat 1/2 [000] 99999999999999999999: 1 ev:", "none");
+	time_is("cat 1/2 [000] 1.0000000001: 1 ev:", "none");
+	time_is("cat 1/2 [000] .5: 1 ev:", "none");
+	time_is("cat 1/2 [000] 5.: 1 ev:", "5000000000");
+	time_is("cat 1/2 [000] x5.5: 1 ev:", "none");
+	time_is("cat 1/2 [000] : 1 ev:", "none");
+	time_is("cat 1/2 1.5:", "none");
+	time_is("cat 1/2 ", "none");
+}
+
 static void headers(void)
 {
 	header("", "none");
@@ -151,6 +180,7 @@ int main(void)
 {
 	static const char side_band[] = "ab 1 0.0: PERF_RECORD_COMM: x";
 
+	times();
 	headers();
 	wait_words();
 	frames();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "report/timeline.h"
+#include "report/intervals.h"
 #include "report/format.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static void free_spans(struct spans *s)
 }
 
 struct work {
-	struct timeline *t;
+	struct intervals *t;
 	const struct waits *w;
 	uint32_t *order; /* indexes of events, by place */
 	size_t n;
@@ -74,7 +74,7 @@ static void add_event(struct work *k, const struct wait_event *v)
 {
 	const uint64_t interval = k->t->interval_ns, from = v->begin_ns - k->t->start_ns,
 		       to = from + v->len_ns;
-	struct timeline_interval *first = &k->t->p[from / interval];
+	struct interval *first = &k->t->p[from / interval];
 
 	first->count++;
 	first->len_ns += v->len_ns;
@@ -92,7 +92,7 @@ static void end_place(struct work *k, const struct wait_row *row, size_t from, s
 	int64_t whole = 0;
 
 	for (size_t i = from; i <= to; i++) {
-		struct timeline_interval *v = &k->t->p[i];
+		struct interval *v = &k->t->p[i];
 		wait_sum sum;
 
 		whole += k->place.whole[i];
@@ -155,27 +155,27 @@ static int too_many(uint64_t len_ns, uint64_t interval_ns, struct err *e)
 		uint64_t ns;
 		const char *name;
 	} units[] = { { 1000000000, "s" }, { 1000000, "ms" }, { 1000, "us" }, { 1, "ns" } };
-	const uint64_t least = round_up((len_ns - 1) / TIMELINE_MAX + 1);
+	const uint64_t least = round_up((len_ns - 1) / INTERVALS_MAX + 1);
 	char len[FORMAT_NUMBER_MAX], interval[FORMAT_NUMBER_MAX];
 	size_t u = 0;
 
 	while (least < units[u].ns)
 		u++;
 	err_set(e, -ERANGE, "a recording of %s has more than %d intervals of %s", format_time(len, len_ns),
-		TIMELINE_MAX, format_time(interval, interval_ns));
+		INTERVALS_MAX, format_time(interval, interval_ns));
 	err_hint(e, "--by=%llu%s makes fewer", (unsigned long long)(least / units[u].ns), units[u].name);
 	return -ERANGE;
 }
 
-int timeline_make(struct timeline *t, const struct waits *w, const struct ranking *r, uint64_t interval_ns,
+int intervals_make(struct intervals *t, const struct waits *w, const struct ranking *r, uint64_t interval_ns,
 	struct err *e)
 {
 	const uint64_t len = waits_end(w) - waits_start(w);
 	struct work k = { .t = t, .w = w };
 	bool made;
 
-	*t = (struct timeline){ .start_ns = waits_start(w), .interval_ns = interval_ns };
-	if (len && (len - 1) / interval_ns >= TIMELINE_MAX)
+	*t = (struct intervals){ .start_ns = waits_start(w), .interval_ns = interval_ns };
+	if (len && (len - 1) / interval_ns >= INTERVALS_MAX)
 		return too_many(len, interval_ns, e);
 	/* one more, if a wait of no length is at the very end */
 	t->n = (size_t)(len / interval_ns) + 1;
@@ -203,8 +203,8 @@ int timeline_make(struct timeline *t, const struct waits *w, const struct rankin
 	return made ? 0 : err_nomem(e, "the intervals");
 }
 
-void timeline_free(struct timeline *t)
+void intervals_free(struct intervals *t)
 {
 	free(t->p);
-	*t = (struct timeline){ 0 };
+	*t = (struct intervals){ 0 };
 }
