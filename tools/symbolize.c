@@ -17,7 +17,7 @@
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
 
 static const char *const formats[] = {
-	[WAIT_TEXT] = "text", [WAIT_JSON] = "json", [WAIT_PERF] = "perf", NULL
+	[WAIT_TEXT] = "text", [WAIT_JSON] = "json", [WAIT_PERF] = "perf", [WAIT_TABLES] = "tables", NULL
 };
 
 struct opts {
@@ -38,7 +38,8 @@ static const struct cli_option options[] = {
 	{ 'c', "comm", "NAME", "only threads of this name", CLI_TEXTS(struct opts, comms) },
 	{ 0, "format", "FORMAT",
 		"text: perf script's grammar (default); json: one JSON object a line, with every field; "
-		"perf: for viewers that read perf script's text",
+		"perf: for viewers that read perf script's text; "
+		"tables: JSON for stackexport, with each frame, stack and thread once",
 		CLI_WORD(struct opts, format, formats) },
 	{ 0, "events", NULL, "each wait by itself, in order of time (recorded with --events)",
 		CLI_FLAG(struct opts, events) },
@@ -495,7 +496,7 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .vmlinux = o->vmlinux,
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
-						 .lines = o->lines || o->format == WAIT_JSON,
+						 .lines = o->lines || o->format == WAIT_JSON || o->format == WAIT_TABLES,
 						 .no_cache = o->no_cache,
 						 .jobs = o->jobs,
 						 .memory_bytes = o->memory_bytes,
