@@ -94,6 +94,8 @@ static int export(const struct opts *o, struct profile *p, struct out *out, uint
 	switch (o->format) {
 	case FORMAT_PPROF:
 		return export_pprof(p, out, e);
+	case FORMAT_SPEEDSCOPE:
+		return export_speedscope(p, out, e);
 	default:
 		return err_set(e, -ENOSYS, "not yet");
 	}

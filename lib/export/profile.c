@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#define NO_STACK 1 /* the key of the frame that stands for an empty stack, besides those of the input, 0 */
 #define READ_BYTES (1 << 20)
 #define LINE_MAX_BYTES (64 << 20)
 
@@ -56,6 +57,8 @@ static profile_text put_text(struct reader *r, struct jsonread *j, const struct 
 			j->bad = j->bad ? j->bad : "an escape in a string is malformed";
 			return 0;
 		}
+		if (p->name.len && memchr(p->name.p, '\0', p->name.len))
+			j->bad = j->bad ? j->bad : "a string has a NUL";
 		id = intern_put(&p->texts, p->name.p, p->name.len);
 	}
 	if (id == INTERN_NONE)
@@ -427,6 +430,27 @@ static int read_frame(struct reader *r, struct jsonread *j)
 	return add_frame(r, j, id, &f, &own, module_name(r, &f, &module, &runtime, j));
 }
 
+/* Viewers drop a record without frames. */
+static int put_no_stack(struct reader *r)
+{
+	struct profile *p = r->p;
+	struct profile_frame f = { .mapping = PROFILE_NONE, .first = (uint32_t)p->n_calls, .n = 1 };
+	const struct profile_call call = { .name = profile_put(p, "[no stack]") };
+	bool added = false;
+	const uint32_t at = idmap_put(&r->frame_ids, NO_STACK, 0, (uint32_t)p->n_frames, &added);
+
+	if (call.name == INTERN_NONE || at == UINT32_MAX ||
+		base_grow(&p->stacked, &r->stacked_cap, p->n_stacked + 1, sizeof(at)) != 0)
+		return -ENOMEM;
+	p->stacked[p->n_stacked++] = at;
+	if (!added)
+		return 0;
+	if (base_grow(&p->frames, &r->frames_cap, p->n_frames + 1, sizeof(f)) != 0)
+		return -ENOMEM;
+	p->frames[p->n_frames++] = f;
+	return add_call(r, &call);
+}
+
 static int read_stack(struct reader *r, struct jsonread *j)
 {
 	struct profile *p = r->p;
@@ -455,7 +479,7 @@ static int read_stack(struct reader *r, struct jsonread *j)
 				p->stacked[p->n_stacked++] = frame;
 		}
 	}
-	if (p->n_stacked - s.first > UINT32_MAX)
+	if (p->n_stacked - s.first > UINT32_MAX || (p->n_stacked == s.first && put_no_stack(r) != 0))
 		return nomem(r);
 	s.n = (uint32_t)(p->n_stacked - s.first);
 	return ADD(r, stacks, &r->stack_ids, id, &s);
@@ -741,6 +765,59 @@ int profile_read(struct profile *p, int fd, const char *path, struct err *e)
 	}
 	set_kernel(p);
 	return rc;
+}
+
+static int by_time(const void *a, const void *b, void *records)
+{
+	const struct profile_record *all = records;
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int c = CMP(all[x].last_ns, all[y].last_ns);
+
+	return c ? c : CMP(x, y);
+}
+
+int profile_group(const struct profile *p, struct profile_groups *ret, struct err *e)
+{
+	const size_t n = 2 * p->n_threads;
+
+	ret->order = calloc(p->n_records + 1, sizeof(*ret->order));
+	ret->first = calloc(n + 2, sizeof(*ret->first));
+	if (!ret->order || !ret->first || p->n_records > UINT32_MAX)
+		return err_nomem(e, "the threads");
+	/* while they are counted, and while they are placed, a group's number is one or two places further */
+	for (size_t i = 0; i < p->n_records; i++)
+		ret->first[2 * p->records[i].thread + p->records[i].is_sample + 2]++;
+	for (size_t g = 2; g < n + 2; g++)
+		ret->first[g] += ret->first[g - 1];
+	for (size_t i = 0; i < p->n_records; i++)
+		ret->order[ret->first[2 * p->records[i].thread + p->records[i].is_sample + 1]++] = (uint32_t)i;
+	for (size_t g = 0; g < n; g++) {
+		const size_t first = ret->first[g], len = ret->first[g + 1] - first;
+		bool sorted = true;
+
+		for (size_t i = first + 1; i < first + len && sorted; i++)
+			sorted = p->records[ret->order[i - 1]].last_ns <= p->records[ret->order[i]].last_ns;
+		if (!sorted)
+			qsort_r(ret->order + first, len, sizeof(*ret->order), by_time, p->records);
+	}
+	return 0;
+}
+
+void profile_groups_free(struct profile_groups *g)
+{
+	free(g->order);
+	free(g->first);
+}
+
+const char *profile_cstr(const struct profile *p, profile_text text, struct buf *scratch)
+{
+	size_t len;
+	const char *s = profile_str(p, text, &len);
+
+	buf_reset(scratch);
+	buf_put(scratch, s, len);
+	buf_put(scratch, "", 1);
+	return scratch->failed ? "" : (const char *)scratch->p;
 }
 
 profile_text profile_put(struct profile *p, const char *s)

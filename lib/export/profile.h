@@ -3,7 +3,7 @@
  * profile - a recording as the formats of lib/export need it: tables, and the records that refer to them.
  *
  * It is read from the JSON of symbolize --format=tables (docs/symbolize.1). Every reference is checked: indexes are in
- * range, so users need no checks of their own. Every text is valid UTF-8 and interned; text 0 is "".
+ * range, so users need no checks of their own. Every text is valid UTF-8 without NUL, and interned; text 0 is "".
  */
 #ifndef STACKTOOLS_EXPORT_PROFILE_H
 #define STACKTOOLS_EXPORT_PROFILE_H
@@ -99,12 +99,29 @@ struct profile {
 	bool has_waits, has_samples, has_split; /* records of them */
 };
 
+/* The text as a string that ends in NUL, in SCRATCH; "" when memory runs out. */
+const char *profile_cstr(const struct profile *p, profile_text text, struct buf *scratch);
+
 /*
  * Read FD to its end. PATH is for messages. 0 or -errno: -EINVAL if it is something else than such JSON, or
  * breaks off. Release P, which must be zeroed before, with profile_free() in any case.
  */
 int profile_read(struct profile *p, int fd, const char *path, struct err *e);
 void profile_free(struct profile *p);
+
+/*
+ * The records of each thread by themselves: first its waits, then its samples, each by the time of the last of
+ * them. Group G has the records order[first[G]] to order[first[G + 1] - 1]. Group numbers: 2 * thread, plus 1
+ * for samples.
+ */
+struct profile_groups {
+	uint32_t *order;
+	size_t *first; /* 2 * n_threads + 1 */
+};
+
+/* 0 or -ENOMEM. Release RET, which must be zeroed before, with profile_groups_free() in any case. */
+int profile_group(const struct profile *p, struct profile_groups *ret, struct err *e);
+void profile_groups_free(struct profile_groups *g);
 
 /* The number of the text S; INTERN_NONE when memory runs out. */
 profile_text profile_put(struct profile *p, const char *s);
