@@ -192,15 +192,6 @@ static uint64_t function(struct pprof *x, const struct profile_call *c)
 	return (uint64_t)id + 1;
 }
 
-/*
- * A return address may be the first byte of the next function, or of the next mapping: profile.proto
- * wants one in the call.
- */
-static uint64_t call_address(const struct profile_frame *f)
-{
-	return f->address - (f->address && !f->exact);
-}
-
 static void put_location(struct pprof *x, size_t i)
 {
 	const struct profile_frame *f = &x->p->frames[i];
@@ -222,7 +213,7 @@ static void put_location(struct pprof *x, size_t i)
 	proto_u64(&x->b, 1, (uint64_t)i + 1);
 	if (f->mapping != PROFILE_NONE)
 		proto_u64(&x->b, 2, (uint64_t)f->mapping + 1);
-	proto_u64(&x->b, 3, call_address(f));
+	proto_u64(&x->b, 3, profile_call_address(f));
 	buf_put(&x->b, x->part.p, x->part.len);
 	proto_end(&x->b, at);
 	x->failed = x->failed || x->part.failed;

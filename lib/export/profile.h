@@ -126,6 +126,15 @@ void profile_groups_free(struct profile_groups *g);
 /* The number of the text S; INTERN_NONE when memory runs out. */
 profile_text profile_put(struct profile *p, const char *s);
 
+/*
+ * An address in the call: a return address may be the first byte of the next function, or of the next
+ * mapping.
+ */
+static inline uint64_t profile_call_address(const struct profile_frame *f)
+{
+	return f->address - (f->address && !f->exact);
+}
+
 static inline const char *profile_str(const struct profile *p, profile_text text, size_t *len)
 {
 	return intern_text(&p->texts, text, len);
