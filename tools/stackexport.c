@@ -96,6 +96,8 @@ static int export(const struct opts *o, struct profile *p, struct out *out, uint
 		return export_pprof(p, out, e);
 	case FORMAT_SPEEDSCOPE:
 		return export_speedscope(p, out, e);
+	case FORMAT_FIREFOX:
+		return export_firefox(p, out, e);
 	case FORMAT_PERFETTO:
 		return export_perfetto(p, out, sums, e);
 	default:
