@@ -92,16 +92,16 @@ static int read_profile(const struct opts *o, struct source *s, struct profile *
 static int export(const struct opts *o, struct profile *p, struct out *out, uint64_t *sums, struct err *e)
 {
 	switch (o->format) {
-	case FORMAT_PPROF:
-		return export_pprof(p, out, e);
 	case FORMAT_SPEEDSCOPE:
 		return export_speedscope(p, out, e);
 	case FORMAT_FIREFOX:
 		return export_firefox(p, out, e);
 	case FORMAT_PERFETTO:
 		return export_perfetto(p, out, sums, e);
+	case FORMAT_OTLP:
+		return export_otlp(p, out, e);
 	default:
-		return err_set(e, -ENOSYS, "not yet");
+		return export_pprof(p, out, e);
 	}
 }
 

@@ -527,7 +527,7 @@ static void put_file(struct firefox *x)
 	put_libs(x, &j);
 	put_shared(x, &j);
 	json_begin(&j, "threads", '[');
-	for (size_t g = 0; g < 2 * x->p->n_threads && !x->out->code && !x->failed; g++) {
+	for (size_t g = 0; g < x->groups.n && !x->out->code && !x->failed; g++) {
 		const struct span s = { x->groups.order + x->groups.first[g],
 			x->groups.first[g + 1] - x->groups.first[g] };
 
@@ -549,7 +549,7 @@ int export_firefox(struct profile *p, struct out *out, struct err *e)
 		.libs = calloc(p->n_mappings + 1, sizeof(*x.libs)),
 		.wait = profile_put(p, "wait") };
 
-	x.failed = !x.rows || !x.leaves || !x.libs || !x.resource_of || x.wait == INTERN_NONE || profile_group(p, &x.groups, NULL) != 0;
+	x.failed = !x.rows || !x.leaves || !x.libs || !x.resource_of || x.wait == INTERN_NONE || profile_by_thread(p, &x.groups) != 0;
 	if (!x.failed) {
 		find_resources(&x);
 		make_rows(&x);

@@ -30,6 +30,7 @@ struct pprof {
 	struct profile *p;
 	struct buf b; /* the profile */
 	struct buf part; /* scratch: packed numbers */
+	struct profile_groups groups; /* by identity */
 	struct idmap functions; /* (name, linkage name, file) -> id - 1 */
 	struct buf stacks; /* packed ids of all stacks' locations */
 	size_t *stack_at; /* where each of them begins */
@@ -116,23 +117,33 @@ static void put_labels(struct pprof *x, const struct profile_record *r)
 		put_label(x, x->key_wait, r->preempted ? x->preempted : r->open ? x->open : x->initial);
 }
 
-static void put_sample(struct pprof *x, const struct profile_record *r)
+/* Group G: records that differ in their times only. */
+static void put_sample(struct pprof *x, size_t g)
 {
 	const struct profile *p = x->p;
+	const struct profile_record *r = &p->records[x->groups.order[x->groups.first[g]]];
 	const size_t from = x->stack_at[r->stack];
+	uint64_t count = 0, total_ns = 0, runnable_ns = 0;
 	size_t at = proto_begin(&x->b, PROFILE_SAMPLE);
 
+	for (size_t i = x->groups.first[g]; i < x->groups.first[g + 1]; i++) {
+		const struct profile_record *one = &p->records[x->groups.order[i]];
+
+		count = add_saturating(count, one->count);
+		total_ns = add_saturating(total_ns, one->total_ns);
+		runnable_ns = add_saturating(runnable_ns, one->runnable_ns);
+	}
 	proto_str(&x->b, 1, x->stacks.p + from, x->stack_at[r->stack + 1] - from);
 	buf_reset(&x->part);
 	if (p->has_waits || !p->has_samples) {
-		buf_uleb(&x->part, r->is_sample ? 0 : r->count);
-		buf_uleb(&x->part, r->is_sample ? 0 : r->total_ns);
+		buf_uleb(&x->part, r->is_sample ? 0 : count);
+		buf_uleb(&x->part, r->is_sample ? 0 : total_ns);
 	}
 	if (p->has_split)
-		buf_uleb(&x->part, r->runnable_ns);
+		buf_uleb(&x->part, runnable_ns);
 	if (p->has_samples) {
-		buf_uleb(&x->part, r->is_sample ? r->count : 0);
-		buf_uleb(&x->part, r->is_sample ? r->total_ns : 0);
+		buf_uleb(&x->part, r->is_sample ? count : 0);
+		buf_uleb(&x->part, r->is_sample ? total_ns : 0);
 	}
 	proto_str(&x->b, 2, x->part.p, x->part.len);
 	put_labels(x, r);
@@ -273,8 +284,8 @@ static void put_profile(struct pprof *x)
 	put_mappings(x);
 	for (size_t i = 0; i < p->n_frames; i++)
 		put_location(x, i);
-	for (size_t i = 0; i < p->n_records && !x->b.failed && !x->stacks.failed; i++)
-		put_sample(x, &p->records[i]);
+	for (size_t g = 0; g < x->groups.n && !x->b.failed && !x->stacks.failed; g++)
+		put_sample(x, g);
 	proto_u64(&x->b, PROFILE_TIME_NANOS, p->start_real_ns);
 	proto_u64(&x->b, PROFILE_DURATION_NANOS, p->duration_ns);
 	put_comments(x);
@@ -302,13 +313,14 @@ int export_pprof(struct profile *p, struct out *out, struct err *e)
 	struct pprof x = { .p = p, .stack_at = calloc(p->n_stacks + 1, sizeof(*x.stack_at)) };
 	int rc;
 
-	x.failed = !x.stack_at;
+	x.failed = !x.stack_at || profile_by_identity(p, &x.groups) != 0;
 	if (!x.failed)
 		put_profile(&x);
 	rc = x.failed ? err_nomem(e, "the profile") : put_gzip(out, &x.b, e);
 	buf_free(&x.b);
 	buf_free(&x.part);
 	buf_free(&x.stacks);
+	profile_groups_free(&x.groups);
 	idmap_free(&x.functions);
 	free(x.stack_at);
 	return rc;

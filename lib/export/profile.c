@@ -776,31 +776,78 @@ static int by_time(const void *a, const void *b, void *records)
 	return c ? c : CMP(x, y);
 }
 
-int profile_group(const struct profile *p, struct profile_groups *ret, struct err *e)
+/* Groups of the records by GROUP_OF, numbers below N. */
+static int make_groups(const struct profile *p, const uint32_t *group_of, size_t n, struct profile_groups *ret)
 {
-	const size_t n = 2 * p->n_threads;
-
+	ret->n = n;
 	ret->order = calloc(p->n_records + 1, sizeof(*ret->order));
 	ret->first = calloc(n + 2, sizeof(*ret->first));
 	if (!ret->order || !ret->first || p->n_records > UINT32_MAX)
-		return err_nomem(e, "the threads");
-	/* while they are counted, and while they are placed, a group's number is one or two places further */
+		return -ENOMEM;
+	/* while they are counted, and then placed, group G is at G + 2 and at G + 1 */
 	for (size_t i = 0; i < p->n_records; i++)
-		ret->first[2 * p->records[i].thread + p->records[i].is_sample + 2]++;
+		ret->first[group_of[i] + 2]++;
 	for (size_t g = 2; g < n + 2; g++)
 		ret->first[g] += ret->first[g - 1];
 	for (size_t i = 0; i < p->n_records; i++)
-		ret->order[ret->first[2 * p->records[i].thread + p->records[i].is_sample + 1]++] = (uint32_t)i;
-	for (size_t g = 0; g < n; g++) {
-		const size_t first = ret->first[g], len = ret->first[g + 1] - first;
-		bool sorted = true;
-
-		for (size_t i = first + 1; i < first + len && sorted; i++)
-			sorted = p->records[ret->order[i - 1]].last_ns <= p->records[ret->order[i]].last_ns;
-		if (!sorted)
-			qsort_r(ret->order + first, len, sizeof(*ret->order), by_time, p->records);
-	}
+		ret->order[ret->first[group_of[i] + 1]++] = (uint32_t)i;
 	return 0;
+}
+
+static void sort_by_time(const struct profile *p, uint32_t *order, size_t n)
+{
+	bool sorted = true;
+
+	for (size_t i = 1; i < n && sorted; i++)
+		sorted = p->records[order[i - 1]].last_ns <= p->records[order[i]].last_ns;
+	if (!sorted)
+		qsort_r(order, n, sizeof(*order), by_time, p->records);
+}
+
+int profile_by_thread(const struct profile *p, struct profile_groups *ret)
+{
+	_cleanup_free_ uint32_t *group_of = calloc(p->n_records + 1, sizeof(*group_of));
+	int rc;
+
+	if (!group_of || p->n_threads > UINT32_MAX / 2 - 2)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_records; i++)
+		group_of[i] = 2 * p->records[i].thread + p->records[i].is_sample;
+	rc = make_groups(p, group_of, 2 * p->n_threads, ret);
+	for (size_t g = 0; !rc && g < ret->n; g++)
+		sort_by_time(p, ret->order + ret->first[g], ret->first[g + 1] - ret->first[g]);
+	return rc;
+}
+
+/* A number for each pair that comes. */
+static uint32_t number_of(struct idmap *m, uint32_t a, uint32_t b)
+{
+	return idmap_put(m, a, b, (uint32_t)m->n, NULL);
+}
+
+int profile_by_identity(const struct profile *p, struct profile_groups *ret)
+{
+	_cleanup_free_ uint32_t *group_of = calloc(p->n_records + 1, sizeof(*group_of));
+	struct idmap maps[5] = { 0 }; /* each numbers pairs of a number of the one before and one more part */
+	bool failed = !group_of;
+	int rc;
+
+	for (size_t i = 0; i < p->n_records && !failed; i++) {
+		const struct profile_record *r = &p->records[i];
+		const uint32_t flags = (uint32_t)(r->is_sample | r->open << 1 | r->initial << 2 | r->preempted << 3);
+		const uint32_t waker = r->waker != PROFILE_NONE ? p->wakers[r->waker].name : PROFILE_NONE;
+		uint32_t id = number_of(&maps[0], flags, r->state);
+
+		id = number_of(&maps[1], id, r->kind);
+		id = number_of(&maps[2], id, waker);
+		id = number_of(&maps[3], id, r->thread);
+		group_of[i] = number_of(&maps[4], id, r->stack);
+		failed = group_of[i] == UINT32_MAX;
+	}
+	rc = failed ? -ENOMEM : make_groups(p, group_of, maps[4].n, ret);
+	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
+		idmap_free(&maps[i]);
+	return rc;
 }
 
 void profile_groups_free(struct profile_groups *g)

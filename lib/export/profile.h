@@ -109,18 +109,21 @@ const char *profile_cstr(const struct profile *p, profile_text text, struct buf 
 int profile_read(struct profile *p, int fd, const char *path, struct err *e);
 void profile_free(struct profile *p);
 
-/*
- * The records of each thread by themselves: first its waits, then its samples, each by the time of the last of
- * them. Group G has the records order[first[G]] to order[first[G + 1] - 1]. Group numbers: 2 * thread, plus 1
- * for samples.
- */
+/* The records in groups: those of group G are order[first[G]] to order[first[G + 1] - 1]. */
 struct profile_groups {
 	uint32_t *order;
-	size_t *first; /* 2 * n_threads + 1 */
+	size_t *first; /* n + 1 */
+	size_t n;
 };
 
-/* 0 or -ENOMEM. Release RET, which must be zeroed before, with profile_groups_free() in any case. */
-int profile_group(const struct profile *p, struct profile_groups *ret, struct err *e);
+/*
+ * By thread, each with its waits in group 2 * thread, and its samples in the next one, by the time of the last
+ * of them. 0 or -ENOMEM. Release RET, which must be zeroed before, with profile_groups_free() in any case.
+ */
+int profile_by_thread(const struct profile *p, struct profile_groups *ret);
+
+/* Those with the same thread, stack, kind, state, name of the waker and flags, in the order of the input. */
+int profile_by_identity(const struct profile *p, struct profile_groups *ret);
 void profile_groups_free(struct profile_groups *g);
 
 /* The number of the text S; INTERN_NONE when memory runs out. */

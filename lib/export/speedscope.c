@@ -133,7 +133,7 @@ static int by_total(const void *a, const void *b)
 
 static void sum_groups(struct speedscope *x)
 {
-	for (size_t g = 0; g < 2 * x->p->n_threads; g++) {
+	for (size_t g = 0; g < x->groups.n; g++) {
 		uint64_t total = 0;
 
 		if (x->groups.first[g] == x->groups.first[g + 1])
@@ -172,7 +172,7 @@ int export_speedscope(struct profile *p, struct out *out, struct err *e)
 		.stack_at = calloc(p->n_stacks + 1, sizeof(*x.stack_at)),
 		.totals = calloc(2 * p->n_threads + 1, sizeof(*x.totals)) };
 
-	x.failed = !x.stack_at || !x.totals || profile_group(p, &x.groups, NULL) != 0;
+	x.failed = !x.stack_at || !x.totals || profile_by_thread(p, &x.groups) != 0;
 	if (!x.failed)
 		make_stacks(&x);
 	if (!x.failed) {
