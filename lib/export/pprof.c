@@ -197,7 +197,8 @@ static uint64_t function(struct pprof *x, const struct profile_call *c)
 	at = proto_begin(&x->b, PROFILE_FUNCTION);
 	proto_u64(&x->b, 1, (uint64_t)id + 1);
 	proto_u64(&x->b, 2, c->name);
-	proto_u64(&x->b, 3, c->linkage ? c->linkage : c->name);
+	/* pprof takes a name that is the same here for one of C++, and drops what is in angle brackets */
+	proto_u64(&x->b, 3, c->linkage != c->name ? c->linkage : 0);
 	proto_u64(&x->b, 4, c->file);
 	proto_end(&x->b, at);
 	return (uint64_t)id + 1;
