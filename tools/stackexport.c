@@ -35,12 +35,14 @@ static const bool is_binary[] = { [FORMAT_PPROF] = true, [FORMAT_PERFETTO] = tru
 struct opts {
 	int format; /* -1: none given */
 	const char *output, *path;
-	bool force;
+	bool events, force;
 };
 
 static const struct cli_option options[] = {
 	{ 0, "format", "FORMAT", "pprof, speedscope, firefox (the Firefox Profiler), perfetto or otlp (OpenTelemetry)",
 		CLI_WORD(struct opts, format, formats) },
+	{ 0, "events", NULL, "each wait by itself (recorded with --events); perfetto and firefox: always, if there are any",
+		CLI_FLAG(struct opts, events) },
 	{ 'o', "output", "OUT", "write to the file OUT; - is standard output (default)",
 		CLI_FILE(struct opts, output) },
 	{ 0, "force", NULL, "replace a file OUT that is not of this format", CLI_FLAG(struct opts, force) },
@@ -167,8 +169,13 @@ static int report(const struct profile *p, const struct source *s, uint64_t sums
 
 static int run(const struct opts *o, struct err *e)
 {
-	static const char *const options_of_symbolize[] = { "--format=tables", NULL };
-	struct source source = { .pid = -1, .options = options_of_symbolize };
+	const bool timed = o->format == FORMAT_PERFETTO || o->format == FORMAT_FIREFOX;
+	const char *const symbolize[] = { "--format=tables",
+		o->events ? "--events"
+		: timed   ? "--events=auto"
+			  : "--events=never",
+		NULL };
+	struct source source = { .pid = -1, .options = symbolize };
 	struct profile p = { 0 };
 	uint64_t sums = 0;
 	int status = CLI_FAILED, code;

@@ -20,6 +20,10 @@ static const char *const formats[] = {
 	[WAIT_TEXT] = "text", [WAIT_JSON] = "json", [WAIT_PERF] = "perf", [WAIT_TABLES] = "tables", NULL
 };
 
+enum { EVENTS_NO, EVENTS_ALWAYS, EVENTS_AUTO };
+
+static const char *const whens[] = { [EVENTS_NO] = "never", [EVENTS_ALWAYS] = "always", [EVENTS_AUTO] = "auto", NULL };
+
 struct opts {
 	const char *path, *symfs, *vmlinux, *kinds;
 	struct cli_list pids, tids; /* uint32_t */
@@ -27,7 +31,8 @@ struct opts {
 	uint32_t jobs;
 	uint64_t memory_bytes;
 	enum wait_format format;
-	bool events, lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
+	int events; /* EVENTS_... */
+	bool lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
 };
 
 static const struct cli_option options[] = {
@@ -41,8 +46,10 @@ static const struct cli_option options[] = {
 		"perf: for viewers that read perf script's text; "
 		"tables: JSON for stackexport, with each frame, stack and thread once",
 		CLI_WORD(struct opts, format, formats) },
-	{ 0, "events", NULL, "each wait by itself, in order of time (recorded with --events)",
-		CLI_FLAG(struct opts, events) },
+	{ 0, "events", "WHEN",
+		"each wait by itself, in order of time (recorded with --events); auto: if there are any, "
+		"else their sums",
+		CLI_WORD(struct opts, events, whens), .otherwise = "always" },
 	{ 0, "lines", NULL, "source lines, where debug information has them (JSON: always)",
 		CLI_FLAG(struct opts, lines) },
 	{ 0, "scheduler", NULL, "frames of the kernel's scheduler itself (JSON: always)",
@@ -216,7 +223,7 @@ static int select_samples(struct job *j, struct err *e)
 	if (!j->list.records || !j->list.wakers)
 		return err_nomem(e, "samples");
 	j->list.totals.lost = perf_text_lost(c);
-	if (j->o->events)
+	if (j->o->events == EVENTS_ALWAYS || (j->o->events && c->n_waits))
 		return select_events(j, e);
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i];
@@ -479,7 +486,7 @@ static int check_events(const struct job *j, struct err *e)
 	for (size_t i = 0; i < j->c->n_options; i++)
 		if (strcmp(j->c->options[i].name, "events") == 0)
 			return 0;
-	if (!j->o->events || j->c->n_waits)
+	if (j->o->events != EVENTS_ALWAYS || j->c->n_waits)
 		return 0;
 	err_set(e, -ENOENT, "'%s' has sums of waits, not each by itself", path);
 	err_hint(e, "record with offcpu-record --events");

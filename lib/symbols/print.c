@@ -1146,21 +1146,27 @@ static void put_record(const struct print *j, struct out *out, struct buf *b,
 		put_text(j, out, b, r, &w);
 }
 
+struct cap_sample wait_printer_turn_sample(const struct wait_printer *w, const struct wait_printer_turn *t)
+{
+	struct cap_sample s = *w->records[t->record].sample;
+	const struct cap_wait *one;
+
+	if (t->wait == CAPTURE_NONE)
+		return s;
+	one = &w->c->waits[t->wait];
+	s.total_ns = s.max_ns = one->total_ns;
+	s.count = 1;
+	s.first_ns = s.last_ns = one->start_ns;
+	s.is_split = one->is_split;
+	s.runnable_ns = one->runnable_ns;
+	return s;
+}
+
 static void put_turn(const struct print *j, struct out *out, struct buf *b, const struct wait_printer_turn *t)
 {
-	const struct wait_printer_record *r = &j->w->records[t->record];
-	struct cap_sample s = *r->sample;
-	const struct cap_wait *w;
+	const struct cap_sample s = wait_printer_turn_sample(j->w, t);
 
-	if (t->wait != CAPTURE_NONE) {
-		w = &j->w->c->waits[t->wait];
-		s.total_ns = s.max_ns = w->total_ns;
-		s.count = 1;
-		s.first_ns = s.last_ns = w->start_ns;
-		s.is_split = w->is_split;
-		s.runnable_ns = w->runnable_ns;
-	}
-	put_record(j, out, b, r, &s);
+	put_record(j, out, b, &j->w->records[t->record], &s);
 }
 
 /*

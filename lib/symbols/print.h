@@ -126,6 +126,9 @@ struct wait_printer {
 	bool scheduler; /* print frames of the scheduler as text too; JSON always has them */
 };
 
+/* The record of T, with the numbers of the one wait if T is one. */
+struct cap_sample wait_printer_turn_sample(const struct wait_printer *w, const struct wait_printer_turn *t);
+
 /* The name of the thread of S; *NS_TID is its ID in its own PID namespace, 0 = unknown. */
 const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sample *s, uint32_t *ns_tid);
 

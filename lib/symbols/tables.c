@@ -274,9 +274,8 @@ static void put_wakers(struct tables *t, uint32_t id)
 	}
 }
 
-static void put_wait(struct json *j, const struct wait_printer_record *r)
+static void put_wait(struct json *j, const struct wait_printer_record *r, const struct cap_sample *s)
 {
-	const struct cap_sample *s = r->sample;
 	char letters[16];
 
 	json_u64(j, "max_ns", s->max_ns);
@@ -294,9 +293,9 @@ static void put_wait(struct json *j, const struct wait_printer_record *r)
 		json_u64(j, "waker", s->waker);
 }
 
-static void put_record(struct tables *t, const struct wait_printer_record *r)
+/* S is the sample of R, or one wait of it. */
+static void put_record(struct tables *t, const struct wait_printer_record *r, const struct cap_sample *s)
 {
-	const struct cap_sample *s = r->sample;
 	const uint32_t thread = put_thread(t, s->proc, s->tid);
 	const uint32_t stack = put_stack(t, s->kstack, &r->kernel, s->ustack, &r->user);
 	const bool ran = s->flags & CAPTURE_SAMPLE_ON_CPU;
@@ -311,7 +310,7 @@ static void put_record(struct tables *t, const struct wait_printer_record *r)
 	json_u64(&j, "first_ns", s->first_ns);
 	json_u64(&j, "last_ns", s->last_ns);
 	if (!ran)
-		put_wait(&j, r);
+		put_wait(&j, r, s);
 	end(t, &j);
 }
 
@@ -332,8 +331,13 @@ int tables_print(const struct wait_printer *w, struct out *out, struct err *e)
 		.wakers = flags(c->n_wakers) };
 
 	t.failed = !t.procs || !t.files || !t.maps || !t.frames || !t.wakers;
-	for (size_t i = 0; i < w->n_records && !t.failed && !out->code; i++)
-		put_record(&t, &w->records[i]);
+	for (size_t i = 0; i < w->n_records && !w->turns && !t.failed && !out->code; i++)
+		put_record(&t, &w->records[i], w->records[i].sample);
+	for (size_t i = 0; i < w->n_turns && !t.failed && !out->code; i++) {
+		const struct cap_sample s = wait_printer_turn_sample(w, &w->turns[i]);
+
+		put_record(&t, &w->records[w->turns[i].record], &s);
+	}
 	free(t.procs);
 	free(t.files);
 	free(t.maps);
