@@ -20,6 +20,7 @@ my (%count, %ns);
 
 sub add {
 	my ($event, $thread, $frames, $count, $ns) = @_;
+	# pprof's text is ambiguous where names have spaces and brackets, so that names may be missing
 	my $key = $only_sums ? $event : join(';', "$event $thread", @$frames);
 
 	$count{$key} = $count eq '-' ? '-' : ($count{$key} // 0) + $count;
@@ -110,7 +111,7 @@ my %read = (
 			my %value;
 			@value{@types} = @{ $s->{values} };
 			my $ran = $value{'samples/count'};
-			add($ran ? 'sample' : 'wait', "$s->{thread} $s->{pid}/$s->{tid}", [reverse map { @{ $locations{$_} } } @{ $s->{stack} }],
+			add($ran ? 'sample' : 'wait', join('', map { $_ // '' } $s->{thread}, ' ', $s->{pid}, '/', $s->{tid}), [reverse map { @{ $locations{$_} } } @{ $s->{stack} }],
 				$ran ? ($ran, $value{'cpu/nanoseconds'}) : @value{'waits/count', 'offcpu/nanoseconds'});
 		}
 	},
