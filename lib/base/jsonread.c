@@ -279,11 +279,6 @@ void jsonread_skip(struct jsonread *r)
 	} while (depth && !r->bad);
 }
 
-bool jsonread_is(const struct jsonread_text *text, const char *name)
-{
-	return text->len == strlen(name) && memcmp(text->p, name, text->len) == 0;
-}
-
 /* Four hexadecimal digits; UINT32_MAX if they are none. */
 static uint32_t four_digits(const char *p, const char *end)
 {

@@ -62,8 +62,11 @@ void jsonread_skip(struct jsonread *r); /* any value, at most JSONREAD_DEPTH dee
 
 #define JSONREAD_DEPTH 64
 
-/* Whether TEXT is NAME, which needs no escapes. */
-bool jsonread_is(const struct jsonread_text *text, const char *name);
+/* Whether TEXT is NAME, which needs no escapes. In the header so that the length of a literal is a constant. */
+static inline bool jsonread_is(const struct jsonread_text *text, const char *name)
+{
+	return text->len == strlen(name) && memcmp(text->p, name, text->len) == 0;
+}
 
 /* Put TEXT without its escapes into B. False: an escape is malformed, or there is no memory. */
 bool jsonread_decode(const struct jsonread_text *text, struct buf *b);

@@ -51,10 +51,14 @@ static void put_text(struct json *j, const char *key, struct firefox *x, profile
 /* Exact: milliseconds with all nanoseconds. */
 static void put_ms(struct json *j, const char *key, uint64_t ns)
 {
-	char digits[32];
-	int n = snprintf(digits, sizeof(digits), "%" PRIu64 ".%06" PRIu64, ns / MILLISECOND, ns % MILLISECOND);
+	char digits[32], *end = digits + sizeof(digits), *p = end;
 
-	json_number(j, key, digits, (size_t)n);
+	for (int i = 0; i < 7 || ns; i++, ns /= 10) {
+		if (i == 6)
+			*--p = '.';
+		*--p = (char)('0' + ns % 10);
+	}
+	json_number(j, key, p, (size_t)(end - p));
 }
 
 static uint64_t since_start(const struct firefox *x, uint64_t time_ns)
@@ -418,23 +422,31 @@ static void put_shared(struct firefox *x, struct json *j)
 	json_end(j, '}');
 }
 
-/* The records of one thread and event. */
+/* The records of one thread and event: a copy, since every column of a table reads them all. */
 struct span {
-	const uint32_t *first;
+	struct profile_record *r;
 	size_t n;
 };
 
-static const struct profile_record *record(const struct firefox *x, const struct span *s, size_t i)
+/* Those of group G; free .r, which is NULL when memory runs out. */
+static struct span span_of(struct firefox *x, size_t g)
 {
-	return &x->p->records[s->first[i]];
+	const uint32_t *order = x->groups.order + x->groups.first[g];
+	struct span s = { .n = x->groups.first[g + 1] - x->groups.first[g] };
+
+	s.r = calloc(s.n + 1, sizeof(*s.r));
+	x->failed = x->failed || !s.r;
+	for (size_t i = 0; i < s.n && s.r; i++)
+		s.r[i] = x->p->records[order[i]];
+	return s;
 }
 
 static void put_samples(struct firefox *x, struct json *j, const struct span *s)
 {
 	json_begin(j, "samples", '{');
-	COLUMN(j, "stack", s->n, i, json_u64(j, NULL, x->leaves[record(x, s, i)->stack]));
-	COLUMN(j, "time", s->n, i, put_ms(j, NULL, since_start(x, record(x, s, i)->last_ns)));
-	COLUMN(j, "weight", s->n, i, put_ms(j, NULL, record(x, s, i)->total_ns));
+	COLUMN(j, "stack", s->n, i, json_u64(j, NULL, x->leaves[s->r[i].stack]));
+	COLUMN(j, "time", s->n, i, put_ms(j, NULL, since_start(x, s->r[i].last_ns)));
+	COLUMN(j, "weight", s->n, i, put_ms(j, NULL, s->r[i].total_ns));
 	json_str(j, "weightType", "tracing-ms");
 	json_u64(j, "length", s->n);
 	json_end(j, '}');
@@ -463,31 +475,29 @@ static void put_marker_data(struct firefox *x, struct json *j, const struct prof
 	json_end(j, '}');
 }
 
-/* Waits that are a record each; a sum of several has no place on a time line. */
-static void put_markers(struct firefox *x, struct json *j, const struct span *all)
+/* Waits that are a record each, which remain in S; a sum of several has no place on a time line. */
+static void put_markers(struct firefox *x, struct json *j, struct span *s)
 {
-	_cleanup_free_ uint32_t *single = calloc(all->n + 1, sizeof(*single));
-	struct span s = { .first = single };
+	size_t n = 0;
 
-	x->failed = x->failed || !single;
-	for (size_t i = 0; i < all->n && single; i++)
-		if (record(x, all, i)->count == 1 && !record(x, all, i)->is_sample)
-			single[s.n++] = all->first[i];
+	for (size_t i = 0; i < s->n; i++)
+		if (s->r[i].count == 1 && !s->r[i].is_sample)
+			s->r[n++] = s->r[i];
+	s->n = n;
 	json_begin(j, "markers", '{');
-	COLUMN(j, "data", s.n, i, put_marker_data(x, j, record(x, &s, i)));
-	COLUMN(j, "name", s.n, i, json_u64(j, NULL, record(x, &s, i)->kind ? record(x, &s, i)->kind : x->wait));
-	COLUMN(j, "startTime", s.n, i, put_ms(j, NULL, since_start(x, record(x, &s, i)->first_ns)));
-	COLUMN(j, "endTime", s.n, i,
-		put_ms(j, NULL,
-			since_start(x, add_saturating(record(x, &s, i)->first_ns, record(x, &s, i)->total_ns))));
-	COLUMN(j, "phase", s.n, i, json_u64(j, NULL, 1));
-	COLUMN(j, "category", s.n, i, json_u64(j, NULL, OTHER));
-	json_u64(j, "length", s.n);
+	COLUMN(j, "data", n, i, put_marker_data(x, j, &s->r[i]));
+	COLUMN(j, "name", n, i, json_u64(j, NULL, s->r[i].kind ? s->r[i].kind : x->wait));
+	COLUMN(j, "startTime", n, i, put_ms(j, NULL, since_start(x, s->r[i].first_ns)));
+	COLUMN(j, "endTime", n, i,
+		put_ms(j, NULL, since_start(x, add_saturating(s->r[i].first_ns, s->r[i].total_ns))));
+	COLUMN(j, "phase", n, i, json_u64(j, NULL, 1));
+	COLUMN(j, "category", n, i, json_u64(j, NULL, OTHER));
+	json_u64(j, "length", n);
 	json_end(j, '}');
 }
 
 /* What a thread waited for, and what it executed, are two: their weights must not be summed. */
-static void put_thread(struct firefox *x, struct json *j, size_t group, const struct span *s)
+static void put_thread(struct firefox *x, struct json *j, size_t group, struct span *s)
 {
 	const struct profile_thread *t = &x->p->threads[group / 2];
 	const struct profile_process *p = &x->p->processes[t->process];
@@ -528,11 +538,11 @@ static void put_file(struct firefox *x)
 	put_shared(x, &j);
 	json_begin(&j, "threads", '[');
 	for (size_t g = 0; g < x->groups.n && !x->out->code && !x->failed; g++) {
-		const struct span s = { x->groups.order + x->groups.first[g],
-			x->groups.first[g + 1] - x->groups.first[g] };
+		struct span s = span_of(x, g);
 
-		if (s.n)
+		if (s.n && s.r)
 			put_thread(x, &j, g, &s);
+		free(s.r);
 	}
 	json_end(&j, ']');
 	json_end(&j, '}');

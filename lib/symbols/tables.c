@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#define AHEAD 8 /* how many records ahead to prefetch */
+
 struct tables {
 	const struct wait_printer *w;
 	struct out *out;
@@ -336,6 +338,9 @@ int tables_print(const struct wait_printer *w, struct out *out, struct err *e)
 	for (size_t i = 0; i < w->n_turns && !t.failed && !out->code; i++) {
 		const struct cap_sample s = wait_printer_turn_sample(w, &w->turns[i]);
 
+		/* the turns come in order of time: their records are all over the memory */
+		if (i + AHEAD < w->n_turns)
+			__builtin_prefetch(&w->records[w->turns[i + AHEAD].record]);
 		put_record(&t, &w->records[w->turns[i].record], &s);
 	}
 	free(t.procs);
