@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Field numbers: opentelemetry/proto/profiles/v1development of github.com/open-telemetry/opentelemetry-proto,
- * version 1.11.0 (the same since 1.9.0). The signal is in development: an older or newer receiver may read something else.
+ * version 1.11.0; in 1.9.0 members of Sample have other numbers. The signal is in development: an older or newer
+ * receiver may read something else.
  */
 #include "base/cli.h"
 #include "export/export.h"

@@ -52,8 +52,8 @@ perl "$read_back" text plain.text >want
 for format in $formats; do
 	status 0 "$format: a capture is written" "$export" --format=$format plain.cap
 	cp "$out" plain.$format
+	[ "$format" != perfetto ] || continue # all waits made here are at the same time: see below
 	reason=$(lacks $format)
-	[ "$format" != perfetto ] || reason="waits made here are all at the same time"
 	if [ "$reason" ]; then
 		skip "$format: each stack of each thread has its exact sum" "$reason"
 		continue
@@ -72,8 +72,8 @@ perl "$read_back" sums text hostile.text >want
 for format in $formats; do
 	run "$export" --format=$format hostile.cap
 	cp "$out" hostile.$format
+	[ "$format" != perfetto ] || continue # all waits made here are at the same time: see below
 	reason=$(lacks $format)
-	[ "$format" != perfetto ] || reason="waits made here are all at the same time"
 	if [ "$reason" ]; then
 		skip "$format: with hostile names the sums are exact" "$reason"
 		continue
