@@ -39,9 +39,12 @@ struct opts {
 };
 
 static const struct cli_option options[] = {
-	{ 0, "format", "FORMAT", "pprof, speedscope, firefox (the Firefox Profiler), perfetto or otlp (OpenTelemetry)",
+	{ 0, "format", "FORMAT",
+		"pprof, speedscope, firefox (the Firefox Profiler), perfetto or otlp (OpenTelemetry)",
 		CLI_WORD(struct opts, format, formats) },
-	{ 0, "events", NULL, "each wait by itself (recorded with --events); perfetto and firefox: always, if there are any",
+	{ 0, "events", NULL,
+		"each wait by itself (recorded with --events); perfetto and firefox: always, if there are "
+		"any",
 		CLI_FLAG(struct opts, events) },
 	{ 'o', "output", "OUT", "write to the file OUT; - is standard output (default)",
 		CLI_FILE(struct opts, output) },
@@ -155,11 +158,14 @@ static int report(const struct profile *p, const struct source *s, uint64_t sums
 		status = CLI_INCOMPLETE;
 	}
 	if (p->damage && !s->incomplete) {
-		cli_warn(&cli, "the recording is incomplete: %s", intern_text(&p->texts, p->damage, &(size_t){ 0 }));
+		cli_warn(&cli, "the recording is incomplete: %s",
+			intern_text(&p->texts, p->damage, &(size_t){ 0 }));
 		status = CLI_INCOMPLETE;
 	}
 	if (sums) {
-		cli_warn(&cli, "%" PRIu64 " waits and samples are sums, which have no place on a time line: they are not in the trace",
+		cli_warn(&cli,
+			"%" PRIu64 " waits and samples are sums, which have no place on a time line: they "
+				   "are not in the trace",
 			sums);
 		cli_warn(&cli, "hint: record them with offcpu-record --events");
 		status = CLI_INCOMPLETE;

@@ -22,7 +22,9 @@ static const char *const formats[] = {
 
 enum { EVENTS_NO, EVENTS_ALWAYS, EVENTS_AUTO };
 
-static const char *const whens[] = { [EVENTS_NO] = "never", [EVENTS_ALWAYS] = "always", [EVENTS_AUTO] = "auto", NULL };
+static const char *const whens[] = {
+	[EVENTS_NO] = "never", [EVENTS_ALWAYS] = "always", [EVENTS_AUTO] = "auto", NULL
+};
 
 struct opts {
 	const char *path, *symfs, *vmlinux, *kinds;
@@ -503,7 +505,8 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .vmlinux = o->vmlinux,
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
-						 .lines = o->lines || o->format == WAIT_JSON || o->format == WAIT_TABLES,
+						 .lines = o->lines || o->format == WAIT_JSON ||
+							  o->format == WAIT_TABLES,
 						 .no_cache = o->no_cache,
 						 .jobs = o->jobs,
 						 .memory_bytes = o->memory_bytes,

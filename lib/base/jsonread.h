@@ -45,8 +45,8 @@ static inline struct jsonread jsonread_init(const char *p, size_t len)
 
 void jsonread_begin(struct jsonread *r, char bracket); /* '{' or '[' */
 
-/* The next member of an object, which must then be read or skipped; the next element of an array. False at the
- * end. */
+/* The next member of an object, which must then be read or skipped; the next element of an array. False at
+ * the end. */
 bool jsonread_member(struct jsonread *r, struct jsonread_text *key);
 bool jsonread_element(struct jsonread *r);
 
@@ -62,7 +62,8 @@ void jsonread_skip(struct jsonread *r); /* any value, at most JSONREAD_DEPTH dee
 
 #define JSONREAD_DEPTH 64
 
-/* Whether TEXT is NAME, which needs no escapes. In the header so that the length of a literal is a constant. */
+/* Whether TEXT is NAME, which needs no escapes. In the header so that the length of a literal is a constant.
+ */
 static inline bool jsonread_is(const struct jsonread_text *text, const char *name)
 {
 	return text->len == strlen(name) && memcmp(text->p, name, text->len) == 0;

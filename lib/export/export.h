@@ -2,7 +2,8 @@
 /*
  * export - a recording in the formats of other people's viewers and servers.
  *
- * Each function puts the whole of P into OUT, and may add texts to P. 0 or -errno with the message; out_flush() reports failed writes.
+ * Each function puts the whole of P into OUT, and may add texts to P. 0 or -errno with the message;
+ * out_flush() reports failed writes.
  */
 #ifndef STACKTOOLS_EXPORT_EXPORT_H
 #define STACKTOOLS_EXPORT_EXPORT_H

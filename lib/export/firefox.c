@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The format: docs-developer/CHANGELOG-formats.md and src/types/profile.ts of github.com/firefox-devtools/profiler. The
- * profiler reads every version up to its own, so this writes the oldest one that has shared tables and what
- * they need.
+ * The format: docs-developer/CHANGELOG-formats.md and src/types/profile.ts of
+ * github.com/firefox-devtools/profiler. The profiler reads every version up to its own, so this writes the
+ * oldest one that has shared tables and what they need.
  */
 #include "base/cli.h"
 #include "base/json.h"
@@ -109,13 +109,15 @@ static void make_rows(struct firefox *x)
 
 		for (uint32_t k = 0; k < f->n; k++) {
 			const struct profile_call *c = &p->calls[f->first + k];
-			const uint64_t resource = f->mapping != PROFILE_NONE ? (uint64_t)x->resource_of[f->mapping] + 1 : 0;
+			const uint64_t resource =
+				f->mapping != PROFILE_NONE ? (uint64_t)x->resource_of[f->mapping] + 1 : 0;
 
 			if (c->file)
 				put_in(x, &x->sources, 0, c->file);
 			x->rows[f->first + k] = (struct row){ .frame = (uint32_t)i,
 				.depth = f->n - 1 - k,
-				.function = put_in(x, &x->functions, (uint64_t)c->name << 32 | c->file, resource) };
+				.function = put_in(
+					x, &x->functions, (uint64_t)c->name << 32 | c->file, resource) };
 		}
 	}
 }
@@ -164,8 +166,9 @@ static void put_schema(struct json *j)
 {
 	static const struct {
 		const char *key, *label, *format;
-	} members[] = { { "kind", "Kind", "string" }, { "state", "State", "string" }, { "waker", "Woken by", "string" },
-		{ "runnable", "On a run queue", "duration" }, { "note", "Note", "string" } };
+	} members[] = { { "kind", "Kind", "string" }, { "state", "State", "string" },
+		{ "waker", "Woken by", "string" }, { "runnable", "On a run queue", "duration" },
+		{ "note", "Note", "string" } };
 
 	json_begin(j, "markerSchema", '[');
 	json_begin(j, NULL, '{');
@@ -559,7 +562,8 @@ int export_firefox(struct profile *p, struct out *out, struct err *e)
 		.libs = calloc(p->n_mappings + 1, sizeof(*x.libs)),
 		.wait = profile_put(p, "wait") };
 
-	x.failed = !x.rows || !x.leaves || !x.libs || !x.resource_of || x.wait == INTERN_NONE || profile_by_thread(p, &x.groups) != 0;
+	x.failed = !x.rows || !x.leaves || !x.libs || !x.resource_of || x.wait == INTERN_NONE ||
+		   profile_by_thread(p, &x.groups) != 0;
 	if (!x.failed) {
 		find_resources(&x);
 		make_rows(&x);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Field numbers: opentelemetry/proto/profiles/v1development of github.com/open-telemetry/opentelemetry-proto,
- * version 1.11.0; in 1.9.0 members of Sample have other numbers. The signal is in development: an older or newer
- * receiver may read something else.
+ * version 1.11.0; in 1.9.0 members of Sample have other numbers. The signal is in development: an older or
+ * newer receiver may read something else.
  */
 #include "base/cli.h"
 #include "export/export.h"
@@ -12,7 +12,15 @@
 
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY = 2 };
 
-enum dictionary { MAPPING_TABLE = 1, LOCATION_TABLE, FUNCTION_TABLE, LINK_TABLE, STRING_TABLE, ATTRIBUTE_TABLE, STACK_TABLE };
+enum dictionary {
+	MAPPING_TABLE = 1,
+	LOCATION_TABLE,
+	FUNCTION_TABLE,
+	LINK_TABLE,
+	STRING_TABLE,
+	ATTRIBUTE_TABLE,
+	STACK_TABLE
+};
 
 enum values { WAITS, OFF_CPU, RUNNABLE, SAMPLES, CPU, VALUES };
 
@@ -44,7 +52,8 @@ static profile_text text(struct otlp *x, const char *s)
 }
 
 /* The index of an attribute with a text, or with a NUMBER if it is one. */
-static uint32_t attribute(struct otlp *x, const char *key, profile_text value, bool is_number, uint64_t number)
+static uint32_t attribute(
+	struct otlp *x, const char *key, profile_text value, bool is_number, uint64_t number)
 {
 	const profile_text name = text(x, key);
 	bool added = false;
@@ -123,8 +132,8 @@ static uint64_t function(struct otlp *x, const struct profile_call *c)
 /* What the semantic conventions call the code of F; NULL for what stands for missing frames. */
 static const char *frame_type(const struct otlp *x, const struct profile_frame *f)
 {
-	static const char *const types[][2] = { { "[python]", "cpython" }, { "[java]", "jvm" }, { "[v8]", "v8js" },
-		{ "[php]", "php" }, { "[perl]", "perl" }, { "[ruby]", "ruby" } };
+	static const char *const types[][2] = { { "[python]", "cpython" }, { "[java]", "jvm" },
+		{ "[v8]", "v8js" }, { "[php]", "php" }, { "[perl]", "perl" }, { "[ruby]", "ruby" } };
 	const char *name;
 	size_t len;
 
@@ -179,7 +188,8 @@ static void put_stacks(struct otlp *x)
 
 static void put_dictionary(struct otlp *x)
 {
-	static const uint8_t link[] = { 0x0a, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 8, 0, 0, 0, 0, 0, 0, 0, 0 };
+	static const uint8_t link[] = { 0x0a, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 8, 0,
+		0, 0, 0, 0, 0, 0, 0 };
 	struct buf *b = &x->dictionary;
 
 	put_mappings(x);
@@ -255,7 +265,9 @@ static void put_attributes(struct otlp *x, const struct profile_record *r)
 		buf_uleb(b, text_attribute(x, "stacktools.waker", x->p->wakers[r->waker].name));
 	if (r->open || r->initial || r->preempted)
 		buf_uleb(b, text_attribute(x, "stacktools.wait",
-				    text(x, r->preempted ? "preempted" : r->open ? "open" : "initial")));
+				    text(x, r->preempted ? "preempted"
+					    : r->open    ? "open"
+							 : "initial")));
 	x->failed = x->failed || b->failed;
 	proto_str(&x->resource, 2, b->p, b->len);
 }
@@ -279,7 +291,8 @@ static void put_values(struct otlp *x, size_t g, enum values v, bool timed)
 	proto_str(&x->resource, 4, x->part.p, x->part.len);
 	buf_reset(&x->part);
 	for (size_t i = x->groups.first[g]; timed && i < x->groups.first[g + 1]; i++)
-		buf_fixed(&x->part, p->records[x->groups.order[i]].first_ns - p->start_mono_ns + p->start_real_ns, 8);
+		buf_fixed(&x->part,
+			p->records[x->groups.order[i]].first_ns - p->start_mono_ns + p->start_real_ns, 8);
 	if (timed)
 		proto_str(&x->resource, 5, x->part.p, x->part.len);
 	x->failed = x->failed || x->part.failed;

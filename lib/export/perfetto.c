@@ -37,7 +37,17 @@ enum event {
 enum event_type { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 
 /* What is interned, each kind with numbers of its own. */
-enum kind { CATEGORY, EVENT_NAME, ANNOTATION_NAME, ANNOTATION_VALUE, FUNCTION_NAME, MAPPING_PATH, SOURCE_PATH, BUILD_ID, KINDS };
+enum kind {
+	CATEGORY,
+	EVENT_NAME,
+	ANNOTATION_NAME,
+	ANNOTATION_VALUE,
+	FUNCTION_NAME,
+	MAPPING_PATH,
+	SOURCE_PATH,
+	BUILD_ID,
+	KINDS
+};
 
 static const uint32_t fields[KINDS] = { [CATEGORY] = 1,
 	[EVENT_NAME] = 2,
@@ -77,7 +87,8 @@ struct perfetto {
 	bool *seen[KINDS]; /* texts that have been interned */
 	bool *seen_mappings, *seen_calls, *seen_stacks, *seen_stack_texts;
 	uint64_t blocked, runnable; /* threads, now */
-	profile_text category, wait, runs_soon, wakes, state, stack, waker, note, tid, thread, open, initial, preempted;
+	profile_text category, wait, runs_soon, wakes, state, stack, waker, note, tid, thread, open, initial,
+		preempted;
 	bool failed;
 };
 
@@ -138,7 +149,8 @@ static void put_build_id(struct perfetto *x, uint64_t id, const char *digits, si
 {
 	buf_reset(&x->text);
 	for (size_t i = 0; i + 1 < len; i += 2)
-		buf_put(&x->text, &(uint8_t){ (uint8_t)(nibble(digits[i]) << 4 | (nibble(digits[i + 1]) & 15)) }, 1);
+		buf_put(&x->text,
+			&(uint8_t){ (uint8_t)(nibble(digits[i]) << 4 | (nibble(digits[i + 1]) & 15)) }, 1);
 	x->failed = x->failed || x->text.failed;
 	put_interned(x, fields[BUILD_ID], id, x->text.p, x->text.len);
 }
@@ -421,7 +433,8 @@ static void annotate_number(struct perfetto *x, profile_text name, uint64_t valu
 }
 
 /* An event on TRACK; the caller adds to it, and ends it. NAME 0 = none. */
-static size_t begin_event(struct perfetto *x, uint64_t time_ns, enum event_type type, uint64_t track, profile_text name)
+static size_t begin_event(
+	struct perfetto *x, uint64_t time_ns, enum event_type type, uint64_t track, profile_text name)
 {
 	size_t at;
 

@@ -34,8 +34,8 @@ struct pprof {
 	struct idmap functions; /* (name, linkage name, file) -> id - 1 */
 	struct buf stacks; /* packed ids of all stacks' locations */
 	size_t *stack_at; /* where each of them begins */
-	uint32_t key_thread, key_tid, key_process, key_pid, key_state, key_kind, key_waker, key_wait, open, initial,
-		preempted;
+	uint32_t key_thread, key_tid, key_process, key_pid, key_state, key_kind, key_waker, key_wait, open,
+		initial, preempted;
 	bool failed;
 };
 

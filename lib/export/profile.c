@@ -25,8 +25,8 @@ struct reader {
 	bool head; /* the object "capture" has been read */
 	struct file *files;
 	size_t n_files, files_cap;
-	size_t mappings_cap, processes_cap, threads_cap, calls_cap, frames_cap, stacks_cap, stacked_cap, wakers_cap,
-		records_cap;
+	size_t mappings_cap, processes_cap, threads_cap, calls_cap, frames_cap, stacks_cap, stacked_cap,
+		wakers_cap, records_cap;
 	struct idmap file_ids, mapping_ids, process_ids, thread_ids, frame_ids, stack_ids, waker_ids;
 	struct idmap modules; /* (text, is kernel) -> mapping, for frames that have none */
 	struct err *e;
@@ -280,7 +280,8 @@ static int read_thread(struct reader *r, struct jsonread *j)
 }
 
 /* The member KEY of a call, if it is one. */
-static bool read_call_member(struct reader *r, struct jsonread *j, const struct jsonread_text *key, struct profile_call *c)
+static bool read_call_member(
+	struct reader *r, struct jsonread *j, const struct jsonread_text *key, struct profile_call *c)
 {
 	if (jsonread_is(key, "linkage_name"))
 		c->linkage = read_text(r, j);
@@ -346,8 +347,8 @@ static uint32_t module_mapping(struct reader *r, profile_text module, bool kerne
 }
 
 /* "[kernel.kallsyms]", "[ext4]", "[python]": as text has it; 0 = not known. */
-static profile_text module_name(struct reader *r, const struct profile_frame *f, const struct jsonread_text *module,
-	const struct jsonread_text *runtime, struct jsonread *j)
+static profile_text module_name(struct reader *r, const struct profile_frame *f,
+	const struct jsonread_text *module, const struct jsonread_text *runtime, struct jsonread *j)
 {
 	const struct jsonread_text *name = runtime->len ? runtime : module;
 	struct buf *b = &r->p->name;
@@ -486,7 +487,8 @@ static int read_stack(struct reader *r, struct jsonread *j)
 }
 
 /* What WAKER is called: the thread's name, or what kind of interrupt it is. */
-static profile_text waker_name(struct reader *r, const struct profile_waker *w, bool interrupt, profile_text kind)
+static profile_text waker_name(
+	struct reader *r, const struct profile_waker *w, bool interrupt, profile_text kind)
 {
 	struct profile *p = r->p;
 	struct buf *b = &p->name;
@@ -613,9 +615,10 @@ static int read_record(struct reader *r, struct jsonread *j, bool is_sample)
 
 static int read_object(struct reader *r, struct jsonread *j, const struct jsonread_text *type)
 {
-	static int (*const readers[])(struct reader *, struct jsonread *) = { read_capture, read_file, read_mapping,
-		read_process, read_thread, read_frame, read_stack, read_waker };
-	static const char *const types[] = { "capture", "file", "mapping", "process", "thread", "frame", "stack", "waker" };
+	static int (*const readers[])(struct reader *, struct jsonread *) = { read_capture, read_file,
+		read_mapping, read_process, read_thread, read_frame, read_stack, read_waker };
+	static const char *const types[] = { "capture", "file", "mapping", "process", "thread", "frame",
+		"stack", "waker" };
 	struct jsonread_text key;
 
 	if (jsonread_is(type, "wait") || jsonread_is(type, "sample"))
@@ -645,7 +648,8 @@ static int read_line(struct reader *r, const char *line, size_t len)
 	if (!type.p) {
 		malformed(r, j.bad ? j.bad : "it is an object without a type");
 		if (!r->head)
-			err_hint(r->e, "stackexport reads captures, and what symbolize --format=tables prints");
+			err_hint(r->e,
+				"stackexport reads captures, and what symbolize --format=tables prints");
 		return -EINVAL;
 	}
 	rc = read_object(r, &j, &type);
@@ -777,7 +781,8 @@ static int by_time(const void *a, const void *b, void *records)
 }
 
 /* Groups of the records by GROUP_OF, numbers below N. */
-static int make_groups(const struct profile *p, const uint32_t *group_of, size_t n, struct profile_groups *ret)
+static int make_groups(
+	const struct profile *p, const uint32_t *group_of, size_t n, struct profile_groups *ret)
 {
 	ret->n = n;
 	ret->order = calloc(p->n_records + 1, sizeof(*ret->order));
@@ -834,7 +839,8 @@ int profile_by_identity(const struct profile *p, struct profile_groups *ret)
 
 	for (size_t i = 0; i < p->n_records && !failed; i++) {
 		const struct profile_record *r = &p->records[i];
-		const uint32_t flags = (uint32_t)(r->is_sample | r->open << 1 | r->initial << 2 | r->preempted << 3);
+		const uint32_t flags =
+			(uint32_t)(r->is_sample | r->open << 1 | r->initial << 2 | r->preempted << 3);
 		const uint32_t waker = r->waker != PROFILE_NONE ? p->wakers[r->waker].name : PROFILE_NONE;
 		uint32_t id = number_of(&maps[0], flags, r->state);
 

@@ -2,8 +2,9 @@
 /*
  * profile - a recording as the formats of lib/export need it: tables, and the records that refer to them.
  *
- * It is read from the JSON of symbolize --format=tables (docs/symbolize.1). Every reference is checked: indexes are in
- * range, so users need no checks of their own. Every text is valid UTF-8 without NUL, and interned; text 0 is "".
+ * It is read from the JSON of symbolize --format=tables (docs/symbolize.1). Every reference is checked:
+ * indexes are in range, so users need no checks of their own. Every text is valid UTF-8 without NUL, and
+ * interned; text 0 is "".
  */
 #ifndef STACKTOOLS_EXPORT_PROFILE_H
 #define STACKTOOLS_EXPORT_PROFILE_H
@@ -48,7 +49,8 @@ struct profile_frame {
 	uint64_t address; /* 0 = none: of a script, or in place of missing frames */
 	uint64_t module_address; /* the same in the file, as symbol tables count */
 	uint32_t mapping; /* PROFILE_NONE: nothing is known of it */
-	uint32_t first, n; /* of `calls`: the inlined ones, innermost first, then the function itself; n >= 1 */
+	uint32_t first,
+		n; /* of `calls`: the inlined ones, innermost first, then the function itself; n >= 1 */
 	bool in_module; /* MODULE_ADDRESS is known */
 	bool exact; /* ADDRESS is a PC, not a return address */
 	bool kernel;
@@ -93,7 +95,8 @@ struct profile {
 	uint32_t *stacked;
 	struct profile_waker *wakers; /* `next` is a smaller index */
 	struct profile_record *records; /* in the order of the input */
-	size_t n_mappings, n_processes, n_threads, n_calls, n_frames, n_stacks, n_stacked, n_wakers, n_records;
+	size_t n_mappings, n_processes, n_threads, n_calls, n_frames, n_stacks, n_stacked, n_wakers,
+		n_records;
 
 	uint64_t waits, samples; /* sums of `count` */
 	bool has_waits, has_samples, has_split; /* records of them */
@@ -117,8 +120,9 @@ struct profile_groups {
 };
 
 /*
- * By thread, each with its waits in group 2 * thread, and its samples in the next one, by the time of the last
- * of them. 0 or -ENOMEM. Release RET, which must be zeroed before, with profile_groups_free() in any case.
+ * By thread, each with its waits in group 2 * thread, and its samples in the next one, by the time of the
+ * last of them. 0 or -ENOMEM. Release RET, which must be zeroed before, with profile_groups_free() in any
+ * case.
  */
 int profile_by_thread(const struct profile *p, struct profile_groups *ret);
 

@@ -10,13 +10,14 @@ struct speedscope {
 	const struct profile *p;
 	struct out *out;
 	struct profile_groups groups;
-	struct idmap functions; /* (name, file or module) -> number: speedscope sums what has the same number */
+	struct idmap
+		functions; /* (name, file or module) -> number: speedscope sums what has the same number */
 	struct buf stacks; /* text of all stacks, "1,2,3", outermost first */
 	size_t *stack_at; /* where each of them begins */
 	struct {
 		uint64_t total_ns;
 		size_t group;
-	} *totals; /* of groups, the greatest first */
+	} * totals; /* of groups, the greatest first */
 	size_t n_totals;
 	struct buf name; /* scratch */
 	bool failed;
@@ -31,7 +32,8 @@ static void put_text(struct json *j, const char *key, struct speedscope *x, prof
 static uint32_t function(struct speedscope *x, const struct profile_frame *f, const struct profile_call *c)
 {
 	const profile_text module = f->mapping != PROFILE_NONE ? x->p->mappings[f->mapping].name : 0;
-	uint32_t id = idmap_put(&x->functions, c->name, c->file ? c->file : module, (uint32_t)x->functions.n, NULL);
+	uint32_t id =
+		idmap_put(&x->functions, c->name, c->file ? c->file : module, (uint32_t)x->functions.n, NULL);
 
 	x->failed = x->failed || id == UINT32_MAX;
 	return id;
@@ -90,7 +92,8 @@ static void put_name(struct speedscope *x, struct json *j, size_t group)
 
 	buf_reset(&x->name);
 	buf_put(&x->name, comm, len);
-	buftext_printf(&x->name, " %u/%u%s", x->p->processes[t->process].pid, t->tid, group % 2 ? " on CPU" : "");
+	buftext_printf(
+		&x->name, " %u/%u%s", x->p->processes[t->process].pid, t->tid, group % 2 ? " on CPU" : "");
 	buf_put(&x->name, "", 1);
 	x->failed = x->failed || x->name.failed;
 	json_str(j, "name", x->name.failed ? "" : (const char *)x->name.p);
@@ -112,7 +115,8 @@ static void put_group(struct speedscope *x, struct json *j, size_t group, uint64
 		const uint32_t stack = x->p->records[*i].stack;
 
 		out_str(x->out, i == first ? "[" : ",[");
-		out_put(x->out, x->stacks.p + x->stack_at[stack], x->stack_at[stack + 1] - x->stack_at[stack]);
+		out_put(x->out, x->stacks.p + x->stack_at[stack],
+			x->stack_at[stack + 1] - x->stack_at[stack]);
 		out_char(x->out, ']');
 	}
 	json_end(j, ']');

@@ -80,7 +80,8 @@ static int start(struct source *s, const char *capture, int out_fd, struct err *
 int source_open(void *ctx, const char *path, struct err *e)
 {
 	const bool is_stdin = strcmp(path, "-") == 0;
-	_cleanup_close_ int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd =
+		is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_close_ int rd = -1, wr = -1;
 	struct source *s = ctx;
 	int code, fds[2];

@@ -215,10 +215,11 @@ static void put_numbers(struct tables *t, struct json *j, const struct stackids_
 		json_u64(j, NULL, lack);
 }
 
-/* A user stack of the capture may mean something else in another process, or at another time: its span says so.
+/* A user stack of the capture may mean something else in another process, or at another time: its span says
+ * so.
  */
-static uint32_t put_stack(struct tables *t, uint32_t kstack, const struct stackids_span *kernel, uint32_t ustack,
-	const struct stackids_span *user)
+static uint32_t put_stack(struct tables *t, uint32_t kstack, const struct stackids_span *kernel,
+	uint32_t ustack, const struct stackids_span *user)
 {
 	const struct cap_stack *k = &t->w->c->stacks[kstack], *u = &t->w->c->stacks[ustack];
 	uint32_t kernel_lack, user_lack, id;

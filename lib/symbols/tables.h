@@ -2,8 +2,8 @@
 /*
  * tables - the waits of a capture as JSON for programs that read millions of them.
  *
- * Each object is a line, as in the JSON of symbols/print.h, but a file, mapping, process, thread, frame, stack
- * and waker is printed once, with a number, before the first object that refers to it. So a wait is
+ * Each object is a line, as in the JSON of symbols/print.h, but a file, mapping, process, thread, frame,
+ * stack and waker is printed once, with a number, before the first object that refers to it. So a wait is
  * short however deep its stack is. docs/symbolize.1 has the members.
  */
 #ifndef STACKTOOLS_SYMBOLS_TABLES_H

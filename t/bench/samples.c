@@ -4,8 +4,8 @@
  *
  *   samples CAPTURE N
  *
- * N waits of 64 threads of 8 processes, one after another in each thread, in 100 places each, of 4,000 pairs of
- * stacks of 8 kernel and 24 user frames, of 5,000 functions; every other wait has one of 500 wakers.
+ * N waits of 64 threads of 8 processes, one after another in each thread, in 100 places each, of 4,000 pairs
+ * of stacks of 8 kernel and 24 user frames, of 5,000 functions; every other wait has one of 500 wakers.
  */
 #include "capture/writer.h"
 #include "symbols/answer.h"
@@ -48,9 +48,12 @@ static void put_names(struct cap_writer *w)
 					   .name = text,
 					   .module = "" });
 	}
-	cap_writer_file(w, &(struct cap_file){ .flags = CAPTURE_FILE_DELETED, .inode = 1, .path = "/usr/lib/server.so" });
+	cap_writer_file(w, &(struct cap_file){
+				   .flags = CAPTURE_FILE_DELETED, .inode = 1, .path = "/usr/lib/server.so" });
 	for (uint64_t i = 0; i < FUNCTIONS; i++) {
-		struct cap_name_frame frame = { .name = text, .linkage = text, .file = "/src/server.c", .line = 1 };
+		struct cap_name_frame frame = {
+			.name = text, .linkage = text, .file = "/src/server.c", .line = 1
+		};
 
 		snprintf(text, sizeof(text), "namespace::function_%u(int, char const*)", (unsigned int)i);
 		for (uint64_t at = 0; at < 2; at++)
@@ -89,7 +92,8 @@ static void put_stacks(struct cap_writer *w)
 		const uint32_t len = user ? USER_FRAMES : KERNEL_FRAMES;
 
 		for (uint32_t i = 0; i < len; i++)
-			frames[i] = (user ? USER : K) + pick(user ? FUNCTIONS : KERNEL_FUNCTIONS) * FUNCTION_BYTES + 0x20;
+			frames[i] = (user ? USER : K) +
+				    pick(user ? FUNCTIONS : KERNEL_FUNCTIONS) * FUNCTION_BYTES + 0x20;
 		cap_writer_stack(w, &(struct cap_stack){ .id = id,
 					    .kind = user ? CAPTURE_STACK_USER : CAPTURE_STACK_KERNEL,
 					    .verdict = VERDICT_COMPLETE,
@@ -112,7 +116,8 @@ static uint64_t put_waits(struct cap_writer *w, uint64_t n)
 	for (uint32_t i = 0; i < THREADS; i++)
 		at_ns[i] = T0 + i;
 	for (uint64_t i = 0; i < n; i++) {
-		const uint32_t thread = (uint32_t)pick(THREADS), stack = (uint32_t)(thread * 60 + pick(PLACES)) % STACKS;
+		const uint32_t thread = (uint32_t)pick(THREADS),
+			       stack = (uint32_t)(thread * 60 + pick(PLACES)) % STACKS;
 		const uint64_t ns = 1000 + pick(100000);
 
 		cap_writer_wait(w, &(struct cap_sample){ .proc = thread % PROCESSES,
@@ -149,15 +154,15 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	cap_writer_host(w, &(struct cap_host){ .sysname = "Linux",
-				  .release = "6.1",
-				  .version = "",
-				  .machine = "x86_64",
-				  .hostname = "bench",
-				  .boot_id = "",
-				  .recorder = "samples",
-				  .start_mono_ns = T0,
-				  .start_real_ns = T0,
-				  .page_size = 4096 });
+				   .release = "6.1",
+				   .version = "",
+				   .machine = "x86_64",
+				   .hostname = "bench",
+				   .boot_id = "",
+				   .recorder = "samples",
+				   .start_mono_ns = T0,
+				   .start_real_ns = T0,
+				   .page_size = 4096 });
 	cap_writer_option(w, &(struct cap_option){ "events", "kept" });
 	put_processes(w);
 	put_names(w);

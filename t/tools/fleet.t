@@ -41,7 +41,7 @@ done
 command=$(sed -n 's/^ExecStart=\/usr\/bin\///p' stacktools-record.service)
 run "$BIN/${command%% *}" --help
 for option in $(echo "$command" | tr ' ' '\n' | grep '^-'); do
-	like "$(cat "$out")" "[ ,]$option[ ,=]" "${command%% *} has $option"
+	like "$(cat "$out")" "[ ,]${option}[ ,=]" "${command%% *} has $option"
 done
 
 ## the script
@@ -106,11 +106,11 @@ same body a.otlp "with the profiles"
 ship nowhere a.cap
 is "$rc" 64 "another receiver is an error"
 ship pyroscope none.cap
-is "$rc:$(ls request 2>&1 | grep -c 'No such')" "2:1" "a capture that cannot be read is not sent, and the status is stackexport's"
+is "$rc:$(test -e request && echo sent)" "2:" "a capture that cannot be read is not sent, and the status is stackexport's"
 sed 's/^MAX_BYTES=.*/MAX_BYTES=10/' ship >small
 mv ship whole && mv small ship
 ship pyroscope a.cap
-is "$rc:$(cat "$err" | grep -v symbolize)" "1:ship: the profile has more than 10 bytes: not sent" "a profile that is too large is dropped"
+is "$rc:$(grep -v symbolize "$err")" "1:ship: the profile has more than 10 bytes: not sent" "a profile that is too large is dropped"
 mv whole ship
 : >broken
 ship otlp a.cap
