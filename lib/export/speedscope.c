@@ -6,6 +6,11 @@
 
 #include <errno.h>
 
+struct total {
+	uint64_t total_ns;
+	size_t group;
+};
+
 struct speedscope {
 	const struct profile *p;
 	struct out *out;
@@ -129,7 +134,7 @@ static void put_group(struct speedscope *x, struct json *j, size_t group, uint64
 
 static int by_total(const void *a, const void *b)
 {
-	const __typeof__(*((struct speedscope *)0)->totals) *x = a, *y = b;
+	const struct total *x = a, *y = b;
 	int c = CMP(y->total_ns, x->total_ns);
 
 	return c ? c : CMP(x->group, y->group);

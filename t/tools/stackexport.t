@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # stackexport: what it writes, as other programs read it.
-# shellcheck disable=SC2154,SC2016 # $out, $err and $rc come from tap.sh; Perl's variables
+# shellcheck disable=SC2154,SC2016,SC2086 # $out, $err and $rc come from tap.sh; Perl's variables; formats are words
 . "$(dirname "$0")/../lib/tap.sh"
 export=$BIN/stackexport
 read_back=$DATA/export/read.pl
