@@ -97,7 +97,7 @@ endif
 
 # These need neither libbpf nor a running kernel, and so none of these folders. For a machine that has no unwinder
 # there are no others.
-OFFLINE := capinfo flame fold kallsyms-resolve stackdiff stackreport symbolize unwindinfo
+OFFLINE := capinfo flame fold kallsyms-resolve stackdiff stackexport stackreport symbolize unwindinfo
 TOOLS := $(if $(wildcard bpf/unwind_$(BPF_ARCH).bpf.h),$(patsubst tools/%.c,%,$(wildcard tools/*.c)),$(OFFLINE))
 # the benchmarks' programs too, so that a change that breaks them is noticed
 UNITS := $(patsubst t/%.c,%,$(filter-out %.bpf.c,$(wildcard t/unit/*.c t/bench/*.c)))

@@ -319,7 +319,8 @@ static int run(const struct opts *o, struct err *e)
 	const bool each = o->chain || o->interval_ns;
 	/* in order of time, the first record may be a sample */
 	const char *event = o->event ? o->event : o->events || each ? "offcpu-time" : NULL;
-	struct source source = { .pid = -1, .events = o->events || each };
+	static const char *const symbolize[] = { "--events", NULL };
+	struct source source = { .pid = -1, .options = o->events || each ? symbolize : NULL };
 	struct paragraphs *in = NULL;
 	struct waits waits = { 0 };
 	int status = CLI_FAILED, code;

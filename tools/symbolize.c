@@ -17,7 +17,13 @@
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
 
 static const char *const formats[] = {
-	[WAIT_TEXT] = "text", [WAIT_JSON] = "json", [WAIT_PERF] = "perf", NULL
+	[WAIT_TEXT] = "text", [WAIT_JSON] = "json", [WAIT_PERF] = "perf", [WAIT_TABLES] = "tables", NULL
+};
+
+enum { EVENTS_NO, EVENTS_ALWAYS, EVENTS_AUTO };
+
+static const char *const whens[] = {
+	[EVENTS_NO] = "never", [EVENTS_ALWAYS] = "always", [EVENTS_AUTO] = "auto", NULL
 };
 
 struct opts {
@@ -27,8 +33,8 @@ struct opts {
 	uint32_t jobs;
 	uint64_t memory_bytes;
 	enum wait_format format;
-	bool events, live, lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet,
-		verbose;
+	int events; /* EVENTS_... */
+	bool live, lines, scheduler, no_inline, no_demangle, no_cache, print_kinds, stats, quiet, verbose;
 };
 
 static const struct cli_option options[] = {
@@ -39,10 +45,13 @@ static const struct cli_option options[] = {
 	{ 'c', "comm", "NAME", "only threads of this name", CLI_TEXTS(struct opts, comms) },
 	{ 0, "format", "FORMAT",
 		"text: perf script's grammar (default); json: one JSON object a line, with every field; "
-		"perf: for viewers that read perf script's text",
+		"perf: for viewers that read perf script's text; "
+		"tables: JSON for stackexport, with each frame, stack and thread once",
 		CLI_WORD(struct opts, format, formats) },
-	{ 0, "events", NULL, "each wait by itself, in order of time (recorded with --events)",
-		CLI_FLAG(struct opts, events) },
+	{ 0, "events", "WHEN",
+		"each wait by itself, in order of time (recorded with --events); auto: if there are any, "
+		"else their sums",
+		CLI_WORD(struct opts, events, whens), .otherwise = "always" },
 	{ 0, "live", NULL, "print what a recorder writes while it writes it (offcpu-record -o - | ...)",
 		CLI_FLAG(struct opts, live) },
 	{ 0, "lines", NULL, "source lines, where debug information has them (JSON: always)",
@@ -83,9 +92,10 @@ static int check(const struct cli *c, void *opts)
 		return cli_usage(c, "--lines and --format=perf exclude one another");
 	if (o->events && o->format == WAIT_PERF)
 		return cli_usage(c, "--events and --format=perf exclude one another: its times are made up");
-	if (o->live && (o->format == WAIT_PERF || o->stats))
-		return cli_usage(
-			c, "--live and --%s exclude one another", o->stats ? "stats" : "format=perf");
+	if (o->live && (o->format == WAIT_PERF || o->format == WAIT_TABLES))
+		return cli_usage(c, "--live and --format=%s exclude one another", formats[o->format]);
+	if (o->live && o->stats)
+		return cli_usage(c, "--live and --stats exclude one another");
 	o->path = o->path ? o->path : "-";
 	return CLI_OK;
 }
@@ -254,7 +264,7 @@ static int select_samples(struct job *j, struct err *e)
 	if (!j->list.records || !j->list.wakers)
 		return err_nomem(e, "samples");
 	j->list.totals.lost = perf_text_lost(c);
-	if (j->o->events || j->o->live) {
+	if (j->o->events == EVENTS_ALWAYS || (j->o->events && c->n_waits) || j->o->live) {
 		int rc = select_records(j, e);
 
 		return rc ? rc : make_turns(j, e);
@@ -520,7 +530,7 @@ static int check_events(const struct job *j, struct err *e)
 	for (size_t i = 0; i < j->c->n_options; i++)
 		if (strcmp(j->c->options[i].name, "events") == 0)
 			return 0;
-	if (!j->o->events || j->c->n_waits)
+	if (j->o->events != EVENTS_ALWAYS || j->c->n_waits)
 		return 0;
 	err_set(e, -ENOENT, "'%s' has sums of waits, not each by itself", path);
 	err_hint(e, "record with offcpu-record --events");
@@ -590,7 +600,8 @@ static int run(const struct opts *o, int *status, struct err *e)
 						 .vmlinux = o->vmlinux,
 						 .demangle = !o->no_demangle,
 						 .inlines = !o->no_inline,
-						 .lines = o->lines || o->format == WAIT_JSON,
+						 .lines = o->lines || o->format == WAIT_JSON ||
+							  o->format == WAIT_TABLES,
 						 .no_cache = o->no_cache,
 						 .jobs = o->jobs,
 						 .memory_bytes = o->memory_bytes,

@@ -37,16 +37,28 @@ static void find_symbolize(char path[PATH_MAX])
 	strcpy(path, name);
 }
 
+/* posix_spawn(3) changes none of its arguments, but is declared so for historical reasons. */
+static char *unconst(const char *s)
+{
+	union {
+		const char *from;
+		char *to;
+	} u = { .from = s };
+
+	return u.to;
+}
+
 static int start(struct source *s, const char *capture, int out_fd, struct err *e)
 {
-	char program[PATH_MAX], events[] = "--events", end[] = "--", *file = strdup(capture);
-	char *args[] = { program, s->events ? events : end, s->events ? end : file, s->events ? file : NULL,
-		NULL };
+	char program[PATH_MAX], *args[SOURCE_OPTIONS_MAX + 4] = { program };
 	posix_spawn_file_actions_t fa;
+	size_t n = 1;
 	int code;
 
-	if (!file)
-		return err_nomem(e, "the name of a capture");
+	for (; s->options && s->options[n - 1] && n <= SOURCE_OPTIONS_MAX; n++)
+		args[n] = unconst(s->options[n - 1]);
+	args[n++] = unconst("--");
+	args[n] = unconst(capture);
 	find_symbolize(program);
 	code = posix_spawn_file_actions_init(&fa);
 	if (!code) {
@@ -56,7 +68,6 @@ static int start(struct source *s, const char *capture, int out_fd, struct err *
 			code = posix_spawnp(&s->pid, program, &fa, NULL, args, environ);
 		posix_spawn_file_actions_destroy(&fa);
 	}
-	free(file);
 	if (!code)
 		return 0;
 	s->pid = -1;
@@ -68,7 +79,10 @@ static int start(struct source *s, const char *capture, int out_fd, struct err *
 
 int source_open(void *ctx, const char *path, struct err *e)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC), rd = -1, wr = -1;
+	const bool is_stdin = strcmp(path, "-") == 0;
+	_cleanup_close_ int fd =
+		is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int rd = -1, wr = -1;
 	struct source *s = ctx;
 	int code, fds[2];
 

@@ -12,15 +12,20 @@
 
 #include <sys/types.h>
 
+#define SOURCE_OPTIONS_MAX 16
+
 /* Zero it, with PID -1 for no child. */
 struct source {
 	pid_t pid; /* of the symbolize that is running */
+	const char *const *options; /* for symbolize before the capture, NULL-terminated; NULL = none */
 	const char *path; /* the capture that it reads */
-	bool events; /* each wait by itself: symbolize --events */
 	bool incomplete; /* a symbolize had status 1: it has printed why */
 };
 
-/* For paragraphs_open_with(); CTX is a struct source. */
+/*
+ * For paragraphs_open_with(); CTX is a struct source. The text of PATH, "-" for standard input: a
+ * descriptor, or -errno.
+ */
 int source_open(void *ctx, const char *path, struct err *e);
 
 /* Wait for the last symbolize, after the end of its text. -EIO if it failed. */

@@ -11,6 +11,7 @@
 #define STACKTOOLS_SYMBOLS_FRAME_H
 
 #include "base/base.h"
+#include "capture/types.h"
 
 /* Where the name comes from. */
 enum frame_source {
@@ -50,11 +51,13 @@ struct frame {
 	const char *module; /* path, "[vdso]", "//anon"; kernel module name, "bpf"; NULL = unknown */
 	const char *file; /* source path, NULL = unknown */
 	const char *reason; /* why there is no name or line, or why it is uncertain; NULL = all is well */
+	const struct cap_map *map; /* the mapping that it lies in; NULL = none, or not known */
 	const struct frame_call *inlined; /* calls inlined into the function, innermost first */
 	uint32_t n_inlined;
 	uint32_t line, column; /* in FILE, of the address or of the outermost inlined call; 0 = unknown */
 	uint32_t in; /* if IN_FILE: the cap_file id of the module */
 	enum frame_source source;
+	bool exact; /* ADDRESS is a PC, not a return address */
 	bool kernel;
 	bool scheduler; /* of the scheduler: the kernel leaves it out of a waiting thread's stack */
 	bool in_file; /* module is a file, and module_offset is valid */

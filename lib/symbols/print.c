@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "capture/stats.h"
+#include "symbols/tables.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -497,18 +498,21 @@ static bool ends_in_offset(const struct frame *f)
 	return !f->runtime && (f->name ? !f->no_start : f->source == FRAME_FDE);
 }
 
-static void put_symbol(struct buf *b, const struct frame *f)
+void perf_text_frame_name(struct buf *b, const struct frame *f)
 {
-	if (f->runtime) {
+	if (f->runtime)
 		put_script(b, f);
-		return;
-	}
-	if (f->name)
+	else if (f->name)
 		put_name(b, f->name);
 	else if (f->in_file && f->module)
 		put_label(b, f);
 	else
 		buftext_str(b, "[unknown]");
+}
+
+static void put_symbol(struct buf *b, const struct frame *f)
+{
+	perf_text_frame_name(b, f);
 	if (ends_in_offset(f)) {
 		buftext_str(b, "+0x");
 		buftext_hex(b, f->offset, 1);
@@ -651,26 +655,33 @@ static uint32_t shown_frames(const struct cap_stack *s)
 	return n;
 }
 
-/*
- * The line for the missing part of a stack: it replaces the frames of a failed stack and is the
- * outermost frame of a stack that was cut short. Nothing for a stack that reached an end, or one
- * that was not to be recorded.
- */
-static void perf_text_lack(struct buf *b, const struct cap_stack *s)
+bool perf_text_lack_name(struct buf *b, const struct cap_stack *s)
 {
 	bool kernel = s->kind == CAPTURE_STACK_KERNEL;
 
 	if ((s->verdict != VERDICT_FAILED && !is_stopped(s) && !is_truncated(s)) || is_absent(s))
-		return;
+		return false;
+	if (is_truncated(s))
+		buftext_printf(b, "[truncated at %" PRIu32 " frames]", shown_frames(s));
+	else if (is_stopped(s))
+		buftext_printf(b, "[stopped: %s]", error_phrase(s));
+	else
+		buftext_printf(b, "[no %s stack: %s]", kernel ? "kernel" : "user", error_phrase(s));
+	return true;
+}
+
+/* The line for the missing part of a stack. */
+static void perf_text_lack(struct buf *b, const struct cap_stack *s)
+{
+	const size_t before = b->len;
+
 	buftext_str(b, "\t");
 	buftext_hex(b, is_stopped(s) ? s->stop_pc : 0, 16);
-	if (is_truncated(s))
-		buftext_printf(b, " [truncated at %" PRIu32 " frames", shown_frames(s));
-	else if (is_stopped(s))
-		buftext_printf(b, " [stopped: %s", error_phrase(s));
+	buftext_str(b, " ");
+	if (!perf_text_lack_name(b, s))
+		b->len = before;
 	else
-		buftext_printf(b, " [no %s stack: %s", kernel ? "kernel" : "user", error_phrase(s));
-	buftext_str(b, kernel ? "] ([kernel.kallsyms])\n" : "] ([unknown])\n");
+		buftext_str(b, s->kind == CAPTURE_STACK_KERNEL ? " ([kernel.kallsyms])\n" : " ([unknown])\n");
 }
 
 /* The recording mode, unless it was the best; "samples" if waits are estimates. */
@@ -706,6 +717,7 @@ static void perf_text_json_head(struct buf *b, const struct cap_reader *c, const
 		MIN(h->kernel_build_id.len, CAPTURE_BUILD_ID_MAX));
 	json_address(&j, "stext", h->stext);
 	json_str(&j, "start", utc(h->start_real_ns, start));
+	json_u64(&j, "start_real_ns", h->start_real_ns);
 	json_u64(&j, "start_mono_ns", h->start_mono_ns);
 	json_u64(&j, "duration_ns", duration_ns(c));
 	json_u64(&j, "records", t->records);
@@ -846,46 +858,42 @@ static void put_json_place(struct json *j, const char *file, uint32_t line, uint
 	put_json_number(j, "column", column);
 }
 
-static void perf_text_json_frame(struct buf *b, const struct frame *f)
+void perf_text_json_frame(struct json *j, const struct frame *f)
 {
-	struct json j = { .b = b };
-
-	json_begin(&j, NULL, '{');
-	json_address(&j, "address", f->address);
-	json_str(&j, "symbol", f->name);
+	json_address(j, "address", f->address);
+	json_str(j, "symbol", f->name);
 	if (f->runtime) {
-		json_str(&j, "runtime", f->runtime);
-		json_str(&j, "function", f->name);
+		json_str(j, "runtime", f->runtime);
+		json_str(j, "function", f->name);
 	}
-	json_str(&j, "linkage_name", f->linkage);
+	json_str(j, "linkage_name", f->linkage);
 	if (f->scheduler)
-		json_bool(&j, "scheduler", true);
+		json_bool(j, "scheduler", true);
 	if (f->name ? !f->no_start : f->source == FRAME_FDE)
-		json_u64(&j, "offset", f->offset);
+		json_u64(j, "offset", f->offset);
 	else
-		json_null(&j, "offset");
-	json_str(&j, "module", f->kernel && f->name && f->module && !*f->module ? "kernel" : f->module);
+		json_null(j, "offset");
+	json_str(j, "module", f->kernel && f->name && f->module && !*f->module ? "kernel" : f->module);
 	if (f->in_file)
-		json_address(&j, "module_offset", f->module_offset);
+		json_address(j, "module_offset", f->module_offset);
 	else
-		json_null(&j, "module_offset");
+		json_null(j, "module_offset");
 	if (f->in_file && f->in_image)
-		json_address(&j, "module_address", f->module_address);
+		json_address(j, "module_address", f->module_address);
 	else
-		json_null(&j, "module_address");
-	json_begin(&j, "inlined", '[');
+		json_null(j, "module_address");
+	json_begin(j, "inlined", '[');
 	for (uint32_t i = 0; i < f->n_inlined; i++) {
-		json_begin(&j, NULL, '{');
-		json_str(&j, "symbol", f->inlined[i].name);
-		json_str(&j, "linkage_name", f->inlined[i].linkage);
-		put_json_place(&j, f->inlined[i].file, f->inlined[i].line, f->inlined[i].column);
-		json_end(&j, '}');
+		json_begin(j, NULL, '{');
+		json_str(j, "symbol", f->inlined[i].name);
+		json_str(j, "linkage_name", f->inlined[i].linkage);
+		put_json_place(j, f->inlined[i].file, f->inlined[i].line, f->inlined[i].column);
+		json_end(j, '}');
 	}
-	json_end(&j, ']');
-	put_json_place(&j, f->file, f->line, f->column);
-	json_str(&j, "source", frame_source_name(f->source));
-	json_str(&j, "reason", f->reason);
-	json_end(&j, '}');
+	json_end(j, ']');
+	put_json_place(j, f->file, f->line, f->column);
+	json_str(j, "source", frame_source_name(f->source));
+	json_str(j, "reason", f->reason);
 }
 
 #define AHEAD 8 /* how many frames ahead to prefetch */
@@ -909,6 +917,15 @@ const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sampl
 	return t ? t->comm : c->procs[s->proc].comm;
 }
 
+static void put_json_frame(struct buf *b, const struct frame *f)
+{
+	struct json j = { .b = b };
+
+	json_begin(&j, NULL, '{');
+	perf_text_json_frame(&j, f);
+	json_end(&j, '}');
+}
+
 /* Render each frame once. */
 static int render_frames(struct print *j, struct err *e)
 {
@@ -922,7 +939,7 @@ static int render_frames(struct print *j, struct err *e)
 
 		j->texts[i].at = j->arena.len;
 		if (j->w->format == WAIT_JSON)
-			perf_text_json_frame(&j->arena, f);
+			put_json_frame(&j->arena, f);
 		else if (f->scheduler && !j->w->scheduler)
 			continue;
 		else if (j->w->format == WAIT_PERF)
@@ -1097,7 +1114,7 @@ static void put_wait_json(const struct print *p, struct out *out, struct buf *b,
 
 static void put_head(const struct print *j, struct out *out, struct buf *b)
 {
-	const bool json = j->w->format == WAIT_JSON;
+	const bool json = j->w->format == WAIT_JSON || j->w->format == WAIT_TABLES;
 	struct modules_file f;
 
 	if (json)
@@ -1142,21 +1159,27 @@ static void put_record(const struct print *j, struct out *out, struct buf *b,
 		put_text(j, out, b, r, &w);
 }
 
+struct cap_sample wait_printer_turn_sample(const struct wait_printer *w, const struct wait_printer_turn *t)
+{
+	struct cap_sample s = *w->records[t->record].sample;
+	const struct cap_wait *one;
+
+	if (t->wait == CAPTURE_NONE)
+		return s;
+	one = &w->c->waits[t->wait];
+	s.total_ns = s.max_ns = one->total_ns;
+	s.count = 1;
+	s.first_ns = s.last_ns = one->start_ns;
+	s.is_split = one->is_split;
+	s.runnable_ns = one->runnable_ns;
+	return s;
+}
+
 static void put_turn(const struct print *j, struct out *out, struct buf *b, const struct wait_printer_turn *t)
 {
-	const struct wait_printer_record *r = &j->w->records[t->record];
-	struct cap_sample s = *r->sample;
-	const struct cap_wait *w;
+	const struct cap_sample s = wait_printer_turn_sample(j->w, t);
 
-	if (t->wait != CAPTURE_NONE) {
-		w = &j->w->c->waits[t->wait];
-		s.total_ns = s.max_ns = w->total_ns;
-		s.count = 1;
-		s.first_ns = s.last_ns = w->start_ns;
-		s.is_split = w->is_split;
-		s.runnable_ns = w->runnable_ns;
-	}
-	put_record(j, out, b, r, &s);
+	put_record(j, out, b, &j->w->records[t->record], &s);
 }
 
 /*
@@ -1318,9 +1341,12 @@ int wait_printer_print(const struct wait_printer *w, struct out *out, struct err
 {
 	struct print p = { .w = w };
 	struct buf b = { 0 };
-	int rc = render_frames(&p, e);
+	int rc = w->format == WAIT_TABLES ? 0 : render_frames(&p, e);
 
-	if (rc == 0 && w->format == WAIT_PERF) {
+	if (w->format == WAIT_TABLES) {
+		put_head(&p, out, &b);
+		rc = tables_print(w, out, e);
+	} else if (rc == 0 && w->format == WAIT_PERF) {
 		put_all_samples(&p, out, &b);
 	} else if (rc == 0) {
 		if (!w->no_head)

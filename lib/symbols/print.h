@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/intern.h"
+#include "base/json.h"
 #include "base/out.h"
 #include "capture/reader.h"
 #include "symbols/files.h"
@@ -67,6 +68,19 @@ bool perf_text_is_loss(const struct cap_counter *c);
 /* The sum of these counters. */
 uint64_t perf_text_lost(const struct cap_reader *c);
 
+/* F as text names it, without the offset: on one line, never empty. */
+void perf_text_frame_name(struct buf *b, const struct frame *f);
+
+/* The members of F, into an object that J has begun. */
+void perf_text_json_frame(struct json *j, const struct frame *f);
+
+/*
+ * The name of what replaces the frames of a failed stack and is the outermost frame of a stack that
+ * was cut short. False, and nothing, for a stack that reached an end, or one that was not to be
+ * recorded.
+ */
+bool perf_text_lack_name(struct buf *b, const struct cap_stack *s);
+
 struct wait_printer_record {
 	uint64_t last_ns;
 	const struct cap_sample *sample;
@@ -92,6 +106,7 @@ enum wait_format {
 	WAIT_TEXT,
 	WAIT_JSON,
 	WAIT_PERF, /* text for viewers */
+	WAIT_TABLES, /* JSON with each file, frame, stack and thread once (symbols/tables.h) */
 };
 
 /* The caller owns everything in it. */
@@ -111,6 +126,9 @@ struct wait_printer {
 	bool no_head;
 	bool scheduler; /* print frames of the scheduler as text too; JSON always has them */
 };
+
+/* The record of T, with the numbers of the one wait if T is one. */
+struct cap_sample wait_printer_turn_sample(const struct wait_printer *w, const struct wait_printer_turn *t);
 
 /* The name of the thread of S; *NS_TID is its ID in its own PID namespace, 0 = unknown. */
 const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sample *s, uint32_t *ns_tid);

@@ -262,6 +262,7 @@ static void make_user(const struct resolve *r, uint32_t proc, const struct cap_m
 		return;
 	}
 	f->source = FRAME_MODULE;
+	f->map = map;
 	f->module_offset = f->module_address = f->address - map->start + map->offset;
 	f->module = file ? file->path : "//anon";
 	f->reason = file ? not_run : no_file;
@@ -422,7 +423,7 @@ static uint32_t new_frame(struct resolve *r, const struct place *p, uint32_t key
 {
 	/* two files were mapped here during these waits: no name is better than a wrong one */
 	const struct cap_map *map = p->unsure && p->map && p->map->from_ns <= p->first_ns ? NULL : p->map;
-	struct frame f = { .address = p->addr };
+	struct frame f = { .address = p->addr, .exact = p->exact };
 
 	make_user(r, p->proc, map, &f);
 	if (p->unsure)

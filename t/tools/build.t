@@ -176,7 +176,7 @@ like "$(what_for "$TMP/x/obj/bpf/offcpu.bpf.o" | grep -oE -e '-D__TARGET_ARCH_[a
 	"BPF programs are compiled for the target of the C compiler"
 what_for offline >"$TMP/offline"
 is "$(grep -oE "$TMP/x/bin/[a-z-]+" "$TMP/offline" | sort -u | sed 's/.*\///' | tr '\n' ' ')" \
-	"capinfo flame fold kallsyms-resolve stackdiff stackreport symbolize unwindinfo " "make offline builds the tools that read files"
+	"capinfo flame fold kallsyms-resolve stackdiff stackexport stackreport symbolize unwindinfo " "make offline builds the tools that read files"
 what_for tools >"$TMP/tools"
 same "$TMP/tools" "$TMP/offline" "for a machine without an unwinder make tools builds no others"
 is "$(what_for install | grep -oE '(offcpu-record|oncpu-record|bpfcheck|stackmap-test|setup-permissions)' | sort -u)" "" "nor does make install install others"

@@ -59,8 +59,10 @@ run "$BIN/symbolize" --live "$TMP/none"
 is "$rc" 2 'a missing file is an error'
 run "$BIN/symbolize" --live --stats "$TMP/c.cap"
 is "$rc" 64 '--live and --stats exclude one another'
-run "$BIN/symbolize" --live --format=perf "$TMP/c.cap"
-is "$rc" 64 '--live and --format=perf exclude one another'
+for format in perf tables; do
+	run "$BIN/symbolize" --live --format=$format "$TMP/c.cap"
+	is "$rc $(head -n 1 "$err")" "64 symbolize: --live and --format=$format exclude one another" "--live is not for --format=$format"
+done
 run "$BIN/symbolize" --live --events "$TMP/c.cap"
 is "$rc" 2 '--live --events of a capture of sums is an error'
 "$BIN/symbolize" -q --live "$TMP/c.cap" >/dev/full 2>"$err"

