@@ -165,7 +165,7 @@ static int report(const struct profile *p, const struct source *s, uint64_t sums
 	if (sums) {
 		cli_warn(&cli,
 			"%" PRIu64 " waits and samples are sums, which have no place on a time line: they "
-				   "are not in the trace",
+			"are not in the trace",
 			sums);
 		cli_warn(&cli, "hint: record them with offcpu-record --events");
 		status = CLI_INCOMPLETE;
