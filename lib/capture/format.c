@@ -446,7 +446,8 @@ bool cap_record_get_waker(struct rd *r, struct cap_waker *w)
 	return !r->bad;
 }
 
-void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state)
+/* All of a key but the waker, which samples of earlier versions do not have. */
+static void put_key(struct buf *b, const struct cap_sample *s)
 {
 	buf_uleb(b, s->proc);
 	buf_uleb(b, s->tid);
@@ -454,6 +455,21 @@ void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap
 	buf_uleb(b, s->ustack);
 	buf_uleb(b, s->state);
 	buf_uleb(b, s->flags);
+}
+
+static void get_key(struct rd *r, struct cap_sample *s)
+{
+	s->proc = get_u32(r);
+	s->tid = get_u32(r);
+	s->kstack = get_u32(r);
+	s->ustack = get_u32(r);
+	s->state = get_u32(r);
+	s->flags = get_u32(r);
+}
+
+void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap_record_state *state)
+{
+	put_key(b, s);
 	buf_uleb(b, s->total_ns);
 	buf_uleb(b, s->count);
 	buf_uleb(b, s->max_ns);
@@ -468,12 +484,7 @@ void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap
 
 bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record_state *state)
 {
-	s->proc = get_u32(r);
-	s->tid = get_u32(r);
-	s->kstack = get_u32(r);
-	s->ustack = get_u32(r);
-	s->state = get_u32(r);
-	s->flags = get_u32(r);
+	get_key(r, s);
 	s->total_ns = get_uleb(r);
 	s->count = get_uleb(r);
 	s->max_ns = get_uleb(r);
@@ -491,24 +502,15 @@ bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record
 void cap_record_put_key(struct buf *b, uint32_t id, const struct cap_sample *s)
 {
 	buf_uleb(b, id);
-	buf_uleb(b, s->proc);
-	buf_uleb(b, s->tid);
-	buf_uleb(b, s->kstack);
-	buf_uleb(b, s->ustack);
-	buf_uleb(b, s->state);
-	buf_uleb(b, s->flags);
+	put_key(b, s);
 	buf_uleb(b, s->waker);
 }
 
 bool cap_record_get_key(struct rd *r, uint32_t *id, struct cap_sample *s)
 {
 	*id = get_u32(r);
-	*s = (struct cap_sample){ .proc = get_u32(r) };
-	s->tid = get_u32(r);
-	s->kstack = get_u32(r);
-	s->ustack = get_u32(r);
-	s->state = get_u32(r);
-	s->flags = get_u32(r);
+	*s = (struct cap_sample){ 0 };
+	get_key(r, s);
 	s->waker = get_u32(r);
 	return !r->bad;
 }

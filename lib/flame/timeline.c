@@ -16,23 +16,6 @@ static bool is(str s, const char *word)
 	return s.len == strlen(word) && memcmp(s.p, word, s.len) == 0;
 }
 
-/* The part of S before the first C, which S then begins behind; all of it if there is none. */
-static str split(str *s, char c)
-{
-	const char *at = s->len ? memchr(s->p, c, s->len) : NULL;
-	str part = *s;
-
-	if (at) {
-		part.len = (size_t)(at - s->p);
-		s->p = at + 1;
-		s->len -= part.len + 1;
-	} else {
-		s->p += s->len;
-		s->len = 0;
-	}
-	return part;
-}
-
 static uint32_t keep(struct timeline *t, str s)
 {
 	return intern_put(&t->strings, s.p ? s.p : "", s.len);
@@ -270,9 +253,9 @@ static int find_stack(struct build *b, str text, uint32_t *ret)
 	if (*ret < known)
 		return 0;
 	if (text.len)
-		split(&text, ';'); /* it begins with it */
+		perfscript_split(&text, ';'); /* it begins with it */
 	while (text.len) {
-		str frame = split(&text, ';');
+		str frame = perfscript_split(&text, ';');
 
 		ended |= is_waker && is(frame, "--");
 		is_waker |= is(frame, "--");
@@ -299,7 +282,7 @@ static int make_what(struct build *b, str label, str stack, bool is_wait, struct
 	str part[LABEL_PARTS];
 
 	for (size_t i = 0; i + 1 < LABEL_PARTS; i++)
-		part[i] = split(&label, '\n');
+		part[i] = perfscript_split(&label, '\n');
 	part[LABEL_COMM] = label;
 	*what = (struct timeline_what){ .kind = TIMELINE_NONE,
 		.waker = TIMELINE_NONE,

@@ -245,6 +245,22 @@ bool perfscript_frame(const char *line, size_t len, struct perfscript_frame *ret
 	return true;
 }
 
+struct perfscript_str perfscript_split(struct perfscript_str *s, char c)
+{
+	const char *at = s->len ? memchr(s->p, c, s->len) : NULL;
+	struct perfscript_str part = *s;
+
+	if (at) {
+		part.len = (size_t)(at - s->p);
+		s->p = at + 1;
+		s->len -= part.len + 1;
+	} else {
+		s->p += s->len;
+		s->len = 0;
+	}
+	return part;
+}
+
 size_t perfscript_plain_len(struct perfscript_str sym)
 {
 	size_t n = sym.len;

@@ -85,6 +85,9 @@ bool perfscript_waker(const char *line, size_t len, struct perfscript_str *name)
 /* True for such a comment; unknown words are skipped. False also when a number is none, or too large. */
 bool perfscript_wait(const char *line, size_t len, struct perfscript_wait *ret);
 
+/* The part of S before the first C, which S then begins behind; all of it if there is none. */
+struct perfscript_str perfscript_split(struct perfscript_str *s, char c);
+
 /* The length of the symbol without a final "+0x...". */
 size_t perfscript_plain_len(struct perfscript_str sym);
 

@@ -58,23 +58,6 @@ static bool cut(str *s, const char *word)
 	return true;
 }
 
-/* The part of S before the first C, which S then begins behind; all of it if there is none. */
-static str split(str *s, char c)
-{
-	const char *at = s->len ? memchr(s->p, c, s->len) : NULL;
-	str part = *s;
-
-	if (at) {
-		part.len = (size_t)(at - s->p);
-		s->p = at + 1;
-		s->len -= part.len + 1;
-	} else {
-		s->p += s->len;
-		s->len = 0;
-	}
-	return part;
-}
-
 static bool number(str s, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -147,7 +130,7 @@ uint64_t wait_bucket_ns(uint32_t bucket)
 /* "12.345" seconds */
 static bool seconds(str value, uint64_t *ns)
 {
-	str whole = split(&value, '.');
+	str whole = perfscript_split(&value, '.');
 	uint64_t s, fraction = 0;
 	size_t digits = value.len;
 
@@ -300,12 +283,12 @@ static struct label get_label(str text)
 {
 	struct label l;
 
-	l.pid = split(&text, '\n');
-	l.tid = split(&text, '\n');
-	l.kind = split(&text, '\n');
-	l.state = split(&text, '\n');
-	l.waker = split(&text, '\n');
-	l.process = split(&text, '\n');
+	l.pid = perfscript_split(&text, '\n');
+	l.tid = perfscript_split(&text, '\n');
+	l.kind = perfscript_split(&text, '\n');
+	l.state = perfscript_split(&text, '\n');
+	l.waker = perfscript_split(&text, '\n');
+	l.process = perfscript_split(&text, '\n');
 	l.comm = text;
 	return l;
 }
@@ -410,7 +393,7 @@ static bool is_folded(const struct paragraph *para)
 	struct perfscript_header header;
 
 	do
-		line = split(&text, '\n');
+		line = perfscript_split(&text, '\n');
 	while (text.len && (!line.len || line.p[0] == '#'));
 	if (!line.len || line.p[0] == '#' || is_blank(line.p[0]) || !folded_parts(line, &stack, &sum))
 		return false;
@@ -440,14 +423,14 @@ static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
 	struct label l = { 0 };
 	struct wait_stats *s;
 	uint32_t name, frames, pair;
-	str first = split(&stack, ';'), tid;
+	str first = perfscript_split(&stack, ';'), tid;
 
 	if (r->plain)
 		return add_plain(r, first, stack, sum, e);
 	if (begins(first, "[") && find_value(first, " tid=", &tid) && cut(&tid, "]")) {
 		l.tid = tid;
 		l.comm = (str){ first.p + 1, (size_t)(tid.p - first.p) - 1 - strlen(" tid=") };
-		first = split(&stack, ';');
+		first = perfscript_split(&stack, ';');
 	}
 	l.process = first;
 	put_label(&label, &l);
@@ -476,7 +459,7 @@ static int folded_add(
 	int code = 0;
 
 	while (text.len && !code) {
-		str line = split(&text, '\n');
+		str line = perfscript_split(&text, '\n');
 		const char *why = NULL;
 
 		if (!line.len || line.p[0] == '#')
@@ -552,7 +535,7 @@ static bool call_of(str s, bool *entry, str *call)
 		*entry = i < 7;
 		if (i == 0 && !cut(call, "]"))
 			return false;
-		*call = i ? split(call, '.') : *call; /* .isra.0, .cold */
+		*call = i ? perfscript_split(call, '.') : *call; /* .isra.0, .cold */
 		return call->len > 0;
 	}
 	return false;
@@ -572,9 +555,9 @@ static int take_apart(struct waits *w, str text, struct frames *user, struct fra
 		text.len = (size_t)(newline - text.p);
 	}
 	if (!w->folded && text.len)
-		split(&text, ';'); /* the table's stacks begin with it */
+		perfscript_split(&text, ';'); /* the table's stacks begin with it */
 	while (text.len && !code) {
-		str s = split(&text, ';');
+		str s = perfscript_split(&text, ';');
 
 		if (is(s, "--"))
 			break; /* the rest is the waker's */
@@ -759,7 +742,7 @@ static bool take_waker(struct reader *r, str text, struct wait_waker *k)
 	*k = (struct wait_waker){ .thread = WAITS_NONE };
 	if (space) {
 		tid = (str){ space + 1, (size_t)(text.p + text.len - space - 1) };
-		pid = split(&tid, '/');
+		pid = perfscript_split(&tid, '/');
 	}
 	if (!space || !number(pid, &n) || !number(tid, &n)) {
 		k->name = keep(w, text);
