@@ -88,8 +88,8 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } recording SEC(".maps"), recording_wakers SEC(".maps");
 
-static __always_inline void announce(
-	struct task_struct *task, struct offcpu_wait *w, struct scratch *s, const struct offcpu_key *key)
+static __always_inline void announce(struct task_struct *task, struct offcpu_wait *w, struct scratch *s,
+	const struct offcpu_key *key, __u64 now)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_thread *ev = bpf_ringbuf_reserve(&ring, sizeof(*ev), 0);
@@ -105,6 +105,7 @@ static __always_inline void announce(
 	ev->ns_tgid = own_id(leader);
 	ev->ns_tid = own_id(task);
 	ev->start_boot_ns = key->start_boot_ns;
+	ev->time_ns = now;
 	ev->exec_id = key->exec_id;
 	ev->pad = 0;
 	BPF_CORE_READ_STR_INTO(&ev->comm, task, comm);
@@ -388,6 +389,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		w->start = OFFCPU_UNKNOWN;
 		return;
 	}
+	key->name = w->names;
 	if (key->tgid == held) {
 		w->start = OFFCPU_UNKNOWN;
 		return;
@@ -395,7 +397,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	w->unsent >>= !(key->flags & OFFCPU_F_DROP);
 	if (!(key->flags & OFFCPU_F_DROP) && !(sample_stacks && keeps_stacks(task, s, w, key, now))) {
 		if (w->announced != key->exec_id + 1)
-			announce(task, w, s, key);
+			announce(task, w, s, key, now);
 		if (kernel_stacks) {
 			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
 			key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);

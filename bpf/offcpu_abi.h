@@ -72,7 +72,7 @@ struct offcpu_key {
 	__u32 state; /* prev_state bits */
 	struct offcpu_stack_id kernel, user;
 	__u32 flags;
-	__u32 pad;
+	__u32 name; /* how often the thread had been renamed when the wait began; in mode raw 0 */
 	/* who ended the wait (struct offcpu_ev_waker); hi == 0: no waker is known. Without --wakers it is not
 	   part of the keys of maps: these have OFFCPU_KEY_BARE bytes */
 	struct offcpu_stack_id waker;
@@ -109,7 +109,7 @@ struct offcpu_wait {
 	__u32 place_call; /* number of the system call */
 	__u32 place_state;
 	__u32 keep;
-	__u32 pad;
+	__u32 names; /* how often the thread was renamed */
 	struct offcpu_key key;
 	struct offcpu_key initial;
 };
@@ -165,13 +165,14 @@ struct offcpu_ev_stack {
 	__u64 frames[OFFCPU_FRAMES_MAX];
 };
 
-/* A thread or process image seen for the first time. */
+/* A thread or process image seen for the first time, or a thread with another name. */
 struct offcpu_ev_thread {
 	__u32 type;
 	__u32 task_flags; /* PF_* */
 	__u32 tgid, tid;
 	__u32 ns_tgid, ns_tid;
 	__u64 start_boot_ns;
+	__u64 time_ns; /* it has this name at this time */
 	__u32 exec_id;
 	__u32 pad;
 	char comm[OFFCPU_COMM_LEN];
@@ -308,7 +309,7 @@ _Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
 _Static_assert(sizeof(struct offcpu_wait) == 272, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_woken) == 176, "offcpu_woken");
 _Static_assert(sizeof(struct offcpu_ev_waker) == 104, "offcpu_ev_waker");
-_Static_assert(sizeof(struct offcpu_ev_thread) == 72, "offcpu_ev_thread");
+_Static_assert(sizeof(struct offcpu_ev_thread) == 80, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_snapshot) == 96 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
 	"offcpu_ev_snapshot");

@@ -67,8 +67,9 @@ static __always_inline void take_sample(
 		return;
 	}
 	key->flags = OFFCPU_F_ON_CPU;
+	key->name = w->names;
 	if (w->announced != key->exec_id + 1)
-		announce(task, w, s, key);
+		announce(task, w, s, key, now);
 	key->kernel = no_stack(REASON_USER_MODE);
 	if (kernel_stacks) {
 		n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);

@@ -21,6 +21,19 @@ static __always_inline struct offcpu_wait *wait_get(struct task_struct *task, bo
 	return bpf_task_storage_get(&waits, task, NULL, make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 }
 
+/* Waits before and after it have different keys, and the first one announces the new name. */
+EVENT("task_rename")
+int BPF_PROG(count_rename, struct task_struct *task)
+{
+	struct offcpu_wait *w = wait_get(task, false);
+
+	if (w) {
+		w->names++;
+		w->announced = 0;
+	}
+	return 0;
+}
+
 /* An exchange, because `waiting` may change UNKNOWN to INITIAL at any time. */
 static __always_inline __u64 start_replace(struct offcpu_wait *w, __u64 start)
 {

@@ -124,7 +124,7 @@ static __always_inline void take_waker(
 		waker->start_boot_ns = key->start_boot_ns;
 		waker->exec_id = key->exec_id;
 		if (w->announced != key->exec_id + 1)
-			announce(task, w, s, key);
+			announce(task, w, s, key, now);
 		waker->user = user_stack(ctx, task, s, w, key, now);
 	}
 	to->kernel = w->unsent ? no_stack(0) : waker->kernel;

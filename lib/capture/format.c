@@ -227,6 +227,8 @@ void cap_record_put_thread(struct buf *b, const struct cap_thread *t)
 	buf_uleb(b, t->tid);
 	buf_uleb(b, t->ns_tid);
 	put_str(b, t->comm);
+	if (t->from_ns)
+		buf_uleb(b, t->from_ns);
 }
 
 bool cap_record_get_thread(struct rd *r, struct cap_thread *t)
@@ -235,6 +237,7 @@ bool cap_record_get_thread(struct rd *r, struct cap_thread *t)
 	t->tid = get_u32(r);
 	t->ns_tid = get_u32(r);
 	t->comm = get_str(r);
+	t->from_ns = rd_left(r) ? get_uleb(r) : 0;
 	return !r->bad;
 }
 
@@ -575,7 +578,7 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 
 #define CAPTURE_BLOCK_MINOR                                                                                  \
 	5 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
-	     1.4: samples' runnable_ns, wakers; 1.5: keys, waits */
+	     1.4: samples' runnable_ns, wakers; 1.5: keys, waits, threads' from_ns */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 

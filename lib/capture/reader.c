@@ -803,7 +803,10 @@ static int thread_cmp(const void *a, const void *b)
 {
 	const struct cap_thread *x = a, *y = b;
 
-	return x->proc != y->proc ? CMP(x->proc, y->proc) : CMP(x->tid, y->tid);
+	int c = CMP(x->proc, y->proc);
+
+	c = c ? c : CMP(x->tid, y->tid);
+	return c ? c : CMP(x->from_ns, y->from_ns);
 }
 
 static int counter_cmp(const void *a, const void *b)
@@ -1300,11 +1303,15 @@ static int thread_key_cmp(const struct cap_thread *t, uint32_t proc, uint32_t ti
 	return t->proc != proc ? CMP(t->proc, proc) : CMP(t->tid, tid);
 }
 
-const struct cap_thread *cap_reader_thread(const struct cap_reader *c, uint32_t proc, uint32_t tid)
+const struct cap_thread *cap_reader_thread(
+	const struct cap_reader *c, uint32_t proc, uint32_t tid, uint64_t time_ns)
 {
 	size_t lo = PARTITION_POINT(0, c->n_threads, mid, thread_key_cmp(&c->threads[mid], proc, tid) < 0);
+	size_t at = PARTITION_POINT(lo, c->n_threads, mid,
+		thread_key_cmp(&c->threads[mid], proc, tid) == 0 && c->threads[mid].from_ns <= time_ns);
 
-	return lo < c->n_threads && thread_key_cmp(&c->threads[lo], proc, tid) == 0 ? &c->threads[lo] : NULL;
+	at -= at > lo;
+	return at < c->n_threads && thread_key_cmp(&c->threads[at], proc, tid) == 0 ? &c->threads[at] : NULL;
 }
 
 uint64_t cap_reader_kept_ns(const struct cap_reader *c)

@@ -35,7 +35,7 @@ struct cap_reader {
 	struct cap_host host;
 	struct cap_option *options;
 	struct cap_proc *procs; /* index = id */
-	struct cap_thread *threads; /* the last name of each (proc, tid), sorted by them */
+	struct cap_thread *threads; /* each name, sorted by proc, tid, from_ns */
 	struct cap_file *files; /* index = id */
 	struct cap_map *maps; /* in file order; see cap_reader_map() */
 	struct cap_image *images;
@@ -100,8 +100,9 @@ const struct cap_ksym *cap_reader_ksym(const struct cap_reader *c, uint64_t addr
 /* What the capture stores about the byte at OFFSET of file FILE, or NULL. O(log n). */
 const struct cap_name *cap_reader_name(const struct cap_reader *c, uint32_t file, uint64_t offset);
 
-/* The name of a thread, or NULL. */
-const struct cap_thread *cap_reader_thread(const struct cap_reader *c, uint32_t proc, uint32_t tid);
+/* The name of a thread at TIME_NS, its first one if it had none yet, or NULL. UINT64_MAX: its last name. */
+const struct cap_thread *cap_reader_thread(
+	const struct cap_reader *c, uint32_t proc, uint32_t tid, uint64_t time_ns);
 
 /* How long the times that a recorder with --keep kept are in all; 0 = all of the recording was kept. */
 uint64_t cap_reader_kept_ns(const struct cap_reader *c);

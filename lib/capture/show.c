@@ -433,7 +433,7 @@ static void put_time(struct out *o, bool known, uint64_t ns)
 /* SAMPLED: the capture has samples of what threads executed. */
 static void put_thread(struct out *o, const struct cap_reader *c, const struct sum *s, bool sampled)
 {
-	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid);
+	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid, UINT64_MAX);
 	const struct cap_proc *p = &c->procs[s->proc];
 
 	out_printf(o, "%10" PRIu32 " %10" PRIu32, p->tgid, s->tid);

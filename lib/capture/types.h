@@ -76,7 +76,8 @@ struct cap_proc {
 struct cap_thread {
 	uint32_t proc; /* cap_proc id */
 	uint32_t tid, ns_tid;
-	const char *comm; /* a later record for the same (proc, tid) replaces it */
+	const char *comm; /* a later record for the same (proc, tid, from_ns) replaces it */
+	uint64_t from_ns; /* since when it has this name; 0 = since before its first wait */
 };
 
 enum cap_file_flags {
@@ -296,7 +297,7 @@ enum cap_sample_flags {
 	/*
 	 * The bits from here up are a number, the mapping epoch. Samples with
 	 * different epochs were taken while addresses of the process meant
-	 * different things: never sum them.
+	 * different things, or their thread had another name: never sum them.
 	 */
 	CAPTURE_SAMPLE_EPOCH = 1 << 8,
 };

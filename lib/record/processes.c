@@ -58,12 +58,29 @@ static struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key
 		.ns_tid = key->tid,
 		.start_boot_ns = key->start_boot_ns,
 		.exec_id = key->exec_id,
-		.image = UINT32_MAX,
-		.dirty = true };
+		.image = UINT32_MAX };
 	if (!index_thread(t, (uint32_t)t->n))
 		return NULL;
 	t->n++;
 	return th;
+}
+
+/* From FROM_NS on TH has the name COMM. Without memory it keeps the old one. */
+static void add_name(struct thread *th, const char *comm, uint64_t from_ns)
+{
+	const struct thread_name *last = th->n_names ? &th->names[th->n_names - 1] : NULL;
+	size_t max = th->max_names;
+
+	/* BPF and the kernel's events report the same names, at other times */
+	if (last && (from_ns <= last->from_ns || strncmp(last->comm, comm, OFFCPU_COMM_LEN - 1) == 0))
+		return;
+	if (th->n_names == THREAD_NAMES_MAX)
+		memmove(th->names, th->names + 1, --th->n_names * sizeof(*th->names));
+	if (base_grow(&th->names, &max, th->n_names + 1, sizeof(*th->names)) != 0)
+		return;
+	th->max_names = (uint32_t)max;
+	th->names[th->n_names] = (struct thread_name){ .from_ns = from_ns };
+	snprintf(th->names[th->n_names++].comm, OFFCPU_COMM_LEN, "%.*s", OFFCPU_COMM_LEN - 1, comm);
 }
 
 /* Store BPF's report of a thread. BPF sends it again after an exec of the process. */
@@ -79,20 +96,18 @@ static void threadtab_announce(struct threadtab *t, const struct offcpu_ev_threa
 	th->ns_tgid = ev->ns_tgid;
 	th->ns_tid = ev->ns_tid;
 	th->task_flags = ev->task_flags;
-	th->dirty = true;
-	memcpy(th->comm, ev->comm, sizeof(th->comm));
 	memcpy(th->leader_comm, ev->leader_comm, sizeof(th->leader_comm));
+	add_name(th, ev->comm, th->n_names ? ev->time_ns : 0);
 }
 
 /* Rename thread TID of TGID. */
-static void threadtab_rename(struct threadtab *t, uint32_t tgid, uint32_t tid, const char *comm)
+static void threadtab_rename(
+	struct threadtab *t, uint32_t tgid, uint32_t tid, const char *comm, uint64_t time_ns)
 {
 	struct idmap_slot *s = idmap_find(&t->by_tid, 0, pair(tgid, tid));
 
-	if (!s)
-		return;
-	snprintf(t->threads[s->value].comm, OFFCPU_COMM_LEN, "%s", comm);
-	t->threads[s->value].dirty = true;
+	if (s)
+		add_name(&t->threads[s->value], comm, time_ns);
 }
 
 /* Forget the threads for which GONE returns true. */
@@ -102,7 +117,9 @@ static void threadtab_drop(
 	size_t kept = 0;
 
 	for (size_t i = 0; i < t->n; i++)
-		if (!gone(ctx, &t->threads[i]))
+		if (gone(ctx, &t->threads[i]))
+			free(t->threads[i].names);
+		else
 			t->threads[kept++] = t->threads[i];
 	if (kept == t->n)
 		return;
@@ -115,6 +132,8 @@ static void threadtab_drop(
 
 static void threadtab_free(struct threadtab *t)
 {
+	for (size_t i = 0; i < t->n; i++)
+		free(t->threads[i].names);
 	free(t->threads);
 	idmap_free(&t->by_key);
 	idmap_free(&t->by_tid);
@@ -513,6 +532,9 @@ struct process_table {
 	process_table_identity *identity; /* NULL = process events show which image a process is */
 	void *identity_ctx;
 	bool any_stale;
+	struct idmap numbers; /* (process and mapping epoch, name of the thread): number for
+				 CAPTURE_SAMPLE_EPOCH */
+	uint32_t last_number;
 	struct procevent reported; /* the last build ID that came before its mapping */
 	struct process_table_stats stats;
 };
@@ -542,6 +564,7 @@ void process_table_free(struct process_table *t)
 		return;
 	imagetab_free(&t->images);
 	threadtab_free(&t->threads);
+	idmap_free(&t->numbers);
 	file_table_free(t->files);
 	if (t->scanning)
 		closedir(t->scanning);
@@ -909,7 +932,7 @@ static void on_comm(struct process_table *t, const struct procevent *ev)
 
 	if (!im)
 		return;
-	threadtab_rename(&t->threads, ev->pid, ev->tid, ev->text);
+	threadtab_rename(&t->threads, ev->pid, ev->tid, ev->text, ev->time_ns);
 	if (ev->tid == ev->pid)
 		snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
 }
@@ -1103,17 +1126,29 @@ static void emit_image(struct process_table *t, struct image *im, struct cap_wri
 	emit_maps(t, im, w);
 }
 
+/* Write the names of TH that are not in the capture yet. The first one that is written is that of all time
+ * before. */
 static void emit_thread(const struct process_table *t, struct thread *th, struct cap_writer *w)
 {
 	const struct image *im = &t->images.images[th->image];
+	struct cap_thread out = {
+		.proc = im->cap_id, .tid = th->tid, .ns_tid = th->ns_tid, .comm = im->comm
+	};
 
-	if (!th->dirty)
-		return;
-	th->dirty = false;
-	cap_writer_thread(w, &(struct cap_thread){ .proc = im->cap_id,
-				     .tid = th->tid,
-				     .ns_tid = th->ns_tid,
-				     .comm = th->comm[0] ? th->comm : im->comm });
+	if (!th->n_names && !th->written_ns) {
+		cap_writer_thread(w, &out);
+		th->written_ns = 1;
+	}
+	for (uint32_t i = 0; i < th->n_names; i++) {
+		const struct thread_name *name = &th->names[i];
+
+		if (name->from_ns < th->written_ns)
+			continue;
+		out.comm = name->comm[0] ? name->comm : im->comm;
+		out.from_ns = th->written_ns ? name->from_ns : 0;
+		cap_writer_thread(w, &out);
+		th->written_ns = name->from_ns + 1;
+	}
 }
 
 /* IM, whose user frames the capture has, was written without mappings: count that once. */
@@ -1191,6 +1226,21 @@ static uint32_t changes_until(const struct image *im, uint64_t time_ns)
 	while (n < im->n_changes && im->changes[n] <= time_ns)
 		n++;
 	return n;
+}
+
+uint32_t process_table_number(struct process_table *t, const struct offcpu_key *key, uint32_t epoch)
+{
+	const struct image *im = process_table_image(t, key);
+	uint32_t number;
+
+	if (!im || (!epoch && !key->name))
+		return 0;
+	number = idmap_put(
+		&t->numbers, pair(im->cap_id, epoch), key->name % THREAD_NAMES_MAX, t->last_number + 1, NULL);
+	if (number == UINT32_MAX)
+		return epoch;
+	t->last_number = MAX(t->last_number, number);
+	return number;
 }
 
 const struct image *process_table_image(struct process_table *t, const struct offcpu_key *key)

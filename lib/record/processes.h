@@ -30,6 +30,13 @@
  * drop.
  */
 
+#define THREAD_NAMES_MAX 64 /* that are remembered until the samples of their time are written */
+
+struct thread_name {
+	uint64_t from_ns; /* 0 = since before its first sample */
+	char comm[OFFCPU_COMM_LEN];
+};
+
 struct thread {
 	uint32_t tgid, tid;
 	uint32_t ns_tgid, ns_tid;
@@ -37,8 +44,10 @@ struct thread {
 	uint32_t exec_id;
 	uint32_t task_flags; /* PF_*; 0 = not reported */
 	uint32_t image; /* number in imagetab; UINT32_MAX = no sample yet */
-	bool dirty; /* its name is not in the capture yet */
-	char comm[OFFCPU_COMM_LEN], leader_comm[OFFCPU_COMM_LEN];
+	uint64_t written_ns; /* from_ns + 1 of the newest name in the capture; 0 = none yet */
+	uint32_t n_names, max_names;
+	struct thread_name *names; /* in order of time */
+	char leader_comm[OFFCPU_COMM_LEN];
 };
 
 /*
@@ -269,6 +278,12 @@ void process_table_flush(struct process_table *t, uint64_t now_ns, struct cap_wr
  */
 uint32_t process_table_epoch(
 	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
+
+/*
+ * The number for CAPTURE_SAMPLE_EPOCH of samples of KEY in mapping epoch EPOCH: another one for each EPOCH of
+ * the process and each name of the thread. 0 for the first of both.
+ */
+uint32_t process_table_number(struct process_table *t, const struct offcpu_key *key, uint32_t epoch);
 
 /*
  * The image of KEY's process, or NULL; after process_table_emit() of the same

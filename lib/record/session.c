@@ -1044,7 +1044,8 @@ static void walk_snapshots(struct recorder *r, bool last)
 /* Where a thread was, as the capture has it. */
 struct place {
 	uint32_t proc, kstack, ustack; /* CAPTURE_NONE: no memory */
-	uint32_t epoch; /* of the mappings */
+	uint32_t epoch; /* of the mappings, */
+	uint32_t number; /* and for samples: CAPTURE_SAMPLE_EPOCH */
 	struct stack_table_end end; /* of the user stack */
 };
 
@@ -1071,6 +1072,7 @@ static bool write_place(struct recorder *r, const struct offcpu_key *k, uint64_t
 		process_table_refresh(r->p.procs, k, last_ns);
 	p->proc = process_table_emit(r->p.procs, k, first_ns, waker, r->p.out);
 	p->epoch = process_table_epoch(r->p.procs, k, first_ns, last_ns);
+	p->number = process_table_number(r->p.procs, k, p->epoch);
 	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, p->proc, first_ns);
 	p->kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
 	p->ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, &p->end);
@@ -1094,7 +1096,7 @@ static bool place_waker(void *ctx, const struct offcpu_key *k, uint64_t last_ns,
 	w->proc = p.proc;
 	w->kstack = p.kstack;
 	w->ustack = p.ustack;
-	w->flags |= p.epoch * CAPTURE_SAMPLE_EPOCH;
+	w->flags |= p.number * CAPTURE_SAMPLE_EPOCH;
 	return p.kstack != CAPTURE_NONE && p.ustack != CAPTURE_NONE;
 }
 
@@ -1141,7 +1143,7 @@ static bool write_row(struct recorder *r, struct row *row)
 	s.proc = p.proc;
 	s.kstack = p.kstack;
 	s.ustack = p.ustack;
-	s.flags |= p.epoch * CAPTURE_SAMPLE_EPOCH;
+	s.flags |= p.number * CAPTURE_SAMPLE_EPOCH;
 	s.waker = write_waker(r, k, v);
 	if (r->opts->bpf.events && s.count == 1)
 		cap_writer_wait(r->p.out, &s);

@@ -293,7 +293,7 @@ static const char *unnamed_waker(const struct wait_printer *p, const struct cap_
 
 static const char *waker_comm(const struct wait_printer *p, const struct cap_waker *w, uint32_t *ns_tid)
 {
-	const struct cap_sample at = { .proc = w->proc, .tid = w->tid };
+	const struct cap_sample at = { .proc = w->proc, .tid = w->tid, .first_ns = w->first_ns };
 
 	return wait_printer_comm(p->c, &at, ns_tid);
 }
@@ -911,7 +911,7 @@ struct print {
 
 const char *wait_printer_comm(const struct cap_reader *c, const struct cap_sample *s, uint32_t *ns_tid)
 {
-	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid);
+	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid, s->first_ns);
 
 	*ns_tid = t ? t->ns_tid : 0;
 	return t ? t->comm : c->procs[s->proc].comm;

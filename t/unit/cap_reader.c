@@ -232,10 +232,14 @@ static void test_merging(struct tap *t, const struct cap_reader *c)
 	tap_ok(t, s[3].flags == CAPTURE_SAMPLE_INITIAL && s[3].count == 1,
 		"samples with different flags are not merged");
 	tap_eq_u64(t, c->n_threads, 3, "a thread that was renamed is listed once");
-	tap_eq_str(t, cap_reader_thread(c, 0, 4243)->comm, "new name", "a renamed thread has its last name");
-	tap_ok(t, cap_reader_thread(c, 0, 4242) && cap_reader_thread(c, 2, UINT32_MAX), "threads are found");
+	tap_eq_str(t, cap_reader_thread(c, 0, 4243, UINT64_MAX)->comm, "new name",
+		"a renamed thread has its last name");
 	tap_ok(t,
-		!cap_reader_thread(c, 1, 4242) && !cap_reader_thread(c, 0, 0) && !cap_reader_thread(c, 9, 9),
+		cap_reader_thread(c, 0, 4242, UINT64_MAX) && cap_reader_thread(c, 2, UINT32_MAX, UINT64_MAX),
+		"threads are found");
+	tap_ok(t,
+		!cap_reader_thread(c, 1, 4242, UINT64_MAX) && !cap_reader_thread(c, 0, 0, UINT64_MAX) &&
+			!cap_reader_thread(c, 9, 9, UINT64_MAX),
 		"absent threads are not found");
 	tap_eq_u64(t, c->n_counters, 3, "a counter that was written again is listed once");
 	tap_eq_u64(t, cap_reader_counter(c, "waits.recorded"), 8,

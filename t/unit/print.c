@@ -205,7 +205,7 @@ static bool put_wait(struct maker *m, char *line)
 	s.total_ns = s.max_ns = strtoull(field[4], NULL, 10);
 	s.flags = strchr(field[3], 'c') ? CAPTURE_SAMPLE_ON_CPU : 0;
 	s.proc = proc_of(m, (uint32_t)strtoul(field[0], NULL, 10), field[2], field[3]);
-	cap_writer_thread(m->w, &(struct cap_thread){ s.proc, s.tid, s.tid, field[2] });
+	cap_writer_thread(m->w, &(struct cap_thread){ s.proc, s.tid, s.tid, field[2], 0 });
 	s.kstack = put_stack(m, s.proc, field[5], true);
 	s.ustack = put_stack(m, s.proc, field[6], false);
 	cap_writer_sample(m->w, &s);

@@ -219,7 +219,7 @@ static void threads(struct tap *t)
 			  .text = "renamed",
 			  .time_ns = 3 * SECOND });
 	c = read_back(&x);
-	th = c ? cap_reader_thread(c, id, C) : NULL;
+	th = c ? cap_reader_thread(c, id, C, UINT64_MAX) : NULL;
 	tap_ok(t, th && strcmp(th->comm, "renamed") == 0, "a thread has the last of its names");
 	tap_ok(t, th && th->ns_tid == 2 && c->procs[id].ns_tgid == 1,
 		"the ids in the thread's own PID namespace are kept");

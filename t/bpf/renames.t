@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Each wait has the name that its thread had at that time, against a program that counts (t/work/names.c).
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+
+# how often each name slept, sorted; a sleep that was over before the thread slept is not a wait
+slept() {
+	waits "$1" '$h{$w->{comm}} += $w->{count} if kernel() =~ /nanosleep/' | LC_ALL=C sort
+}
+
+for how in '' --events --wakers --sample-stacks=10; do
+	# shellcheck disable=SC2086 # none or one word
+	rec "$TMP/n.cap" $how -- "$OBJ/t/work/names"
+	is "$rc" 0 "a program that renames itself is recorded ${how:-without options}"
+	LC_ALL=C sort "$out" >"$TMP/said"
+	slept "$TMP/n.cap" >"$TMP/got"
+	is "$(join "$TMP/said" "$TMP/got" | awk '$3 > $2 { n++ } END { print NR, n + 0 }')" '20 0' \
+		'all of its names are there, and none has more waits than there were'
+	ok 'the waits are all there' test "$(awk '{ n += $2 } END { print n }' "$TMP/got")" -ge 600
+done
+is "$(waits "$TMP/n.cap" '$h{$w->{tid}} = ""' | wc -l)" 1 'it is one thread all the same'
+like "$("$BIN/capinfo" --threads "$TMP/n.cap")" ' name-19' 'capinfo names it as it was called last'
+is "$("$BIN/symbolize" -q -c name-7 "$TMP/n.cap" | grep -c '^name-7 ')" "$("$BIN/symbolize" -q "$TMP/n.cap" | grep -c '^name-7 ')" \
+	'-c selects the waits of one name'
+tap_done
