@@ -10,6 +10,9 @@ rec "$TMP/e.cap" --events --wakers -- "$OBJ/t/work/timed"
 is "$rc" 0 "a program is recorded with its waits by themselves"
 "$BIN/symbolize" -q --events "$TMP/e.cap" >"$TMP/text"
 perl "$DATA/export/read.pl" text "$TMP/text" >"$TMP/want"
+"$BIN/symbolize" -q --format=tables --events "$TMP/e.cap" >"$TMP/always"
+"$BIN/symbolize" -q --format=tables --events=auto "$TMP/e.cap" >"$TMP/auto"
+same "$TMP/auto" "$TMP/always" "symbolize --events=auto prints single waits where the capture has them"
 ok "it waited in several places" test "$(wc -l <"$TMP/want")" -gt 3
 for format in pprof speedscope firefox perfetto otlp; do
 	case $format in
