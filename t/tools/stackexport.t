@@ -199,6 +199,9 @@ is "$(cat args)" "--format=tables --events=never -- plain.cap
 like "$(cat "$err")" "symbolize: 'plain.cap' has sums of waits.*
 .*hint: .*
 .*symbolize could not read the capture 'plain.cap': it ended with status 2" "which a capture of sums has not"
+"$BIN/symbolize" -q --format=tables --events=auto plain.cap >auto
+"$BIN/symbolize" -q --format=tables --events=never plain.cap >never
+same auto never "symbolize --events=auto prints sums where a capture has nothing else"
 printf '#!/bin/sh\nkill -KILL $$\n' >symbolize
 run ./alone --format=pprof plain.cap
 like "$rc:$(cat "$err")" '^2:.*was killed by SIGKILL' "a symbolize that is killed gives status 2"

@@ -3,6 +3,7 @@
 #include "../lib/edge.h"
 #include "base/jsonread.h"
 #include "base/tap.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -76,9 +77,10 @@ static const char *read_all(const char *json, size_t len, char text[256])
 
 static void check(struct tap *t, const char *json, const char *want)
 {
-	char text[256], name[300];
+	char text[256], name[400];
+	size_t len = text_escape(name, 300, json, strlen(json), TEXT_LINE);
 
-	snprintf(name, sizeof(name), "%.200s reads as %.60s", json, want);
+	snprintf(name + len, sizeof(name) - len, " is %s", strcmp(want, "bad") == 0 ? "malformed" : "read");
 	tap_eq_str(t, read_all(json, strlen(json), text), want, name);
 }
 
