@@ -158,7 +158,7 @@ static __always_inline bool key_init(
 #include "offcpu_wakers.bpf.h"
 #else
 static __always_inline struct offcpu_stack_id waker_of(
-	struct task_struct *task, const struct offcpu_key *key, __u64 start)
+	struct task_struct *task, const struct offcpu_key *key, __u64 start, __u64 *came_ns)
 {
 	return (struct offcpu_stack_id){};
 }
@@ -279,8 +279,10 @@ __noinline int account(__u64 start, __u64 now, __u64 runnable)
 static __always_inline void finish(struct task_struct *task, struct scratch *s, struct offcpu_wait *w,
 	__u64 start, __u64 end, __u64 runnable)
 {
+	__u64 came = 0;
+
 	s->key = start == OFFCPU_INITIAL ? w->initial : w->key;
-	s->key.waker = waker_of(task, &s->key, start);
+	s->key.waker = waker_of(task, &s->key, start, &came);
 	if (w->pending && w->late_start == start) {
 		s->key.user = w->late;
 		s->count.walked_late++;
@@ -289,6 +291,12 @@ static __always_inline void finish(struct task_struct *task, struct scratch *s, 
 		start = record_start_ns;
 		s->key.flags |= OFFCPU_F_INITIAL;
 	}
+	/*
+	 * Since Linux 6.12 a thread stays on its queue for a while when it sleeps. The scheduler counts that
+	 * as run_delay if it moves the thread to another CPU meanwhile.
+	 */
+	if (came > start && came <= end && runnable != OFFCPU_UNKNOWN_NS && runnable > end - came)
+		runnable = end - came;
 	account(start, end, runnable);
 }
 

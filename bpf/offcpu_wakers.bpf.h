@@ -29,9 +29,12 @@ struct {
 	__type(value, struct offcpu_woken);
 } woken SEC(".maps");
 
-/* The chain that ended the wait of TASK that KEY describes, and which began at START. */
+/*
+ * The chain that ended the wait of TASK that KEY describes, and which began at START. *CAME is set to when it
+ * did, if it is known.
+ */
 static __always_inline struct offcpu_stack_id waker_of(
-	struct task_struct *task, const struct offcpu_key *key, __u64 start)
+	struct task_struct *task, const struct offcpu_key *key, __u64 start, __u64 *came_ns)
 {
 	struct offcpu_stack_id none = {};
 	struct offcpu_woken *w;
@@ -44,6 +47,7 @@ static __always_inline struct offcpu_stack_id waker_of(
 	if (!w || !w->time_ns || last >= OFFCPU_WAKERS_MAX)
 		return no_stack(REASON_NOT_SEEN);
 	came = w->time_ns;
+	*came_ns = came;
 	w->time_ns = 0;
 	if (w->early && start > OFFCPU_INITIAL && came < start && start - came > WAKER_EARLY_NS)
 		return no_stack(REASON_NOT_SEEN);
