@@ -11,6 +11,7 @@
 #   waits CAP CODE           runs Perl for every wait of a capture: $w is the wait,
 #                            %c the capture; CODE adds to $n or pushes to @o
 #   samples CAP CODE         the same for every sample of what threads executed
+#                            with $events set, each wait and sample is by itself
 #   counter CAP NAME         prints a counter of capinfo
 # A workload ends when its stdin does. Tests keep the write end as fd 7, which no recorder
 # may inherit.
@@ -111,7 +112,7 @@ rec_stop() {
 }
 
 records() {
-	"$BIN/symbolize" -q --format=json "$2" 2>"$TMP/waits.err" | perl -MCpanel::JSON::XS -e '
+	"$BIN/symbolize" -q --format=json ${events:+--events} "$2" 2>"$TMP/waits.err" | perl -MCpanel::JSON::XS -e '
 		use strict; use warnings;
 		our ($n, @o, $w, %c, %h) = (0);
 		my $code = eval "sub { $ARGV[0] }" or die $@;
