@@ -105,7 +105,11 @@ static __always_inline void announce(struct task_struct *task, struct offcpu_wai
 	ev->ns_tgid = own_id(leader);
 	ev->ns_tid = own_id(task);
 	ev->start_boot_ns = key->start_boot_ns;
+#ifndef OFFCPU_RAW
 	ev->time_ns = now;
+#else
+	ev->time_ns = 0; /* waits before and after a rename have the same key */
+#endif
 	ev->exec_id = key->exec_id;
 	ev->pad = 0;
 	BPF_CORE_READ_STR_INTO(&ev->comm, task, comm);

@@ -172,7 +172,8 @@ struct offcpu_ev_thread {
 	__u32 tgid, tid;
 	__u32 ns_tgid, ns_tid;
 	__u64 start_boot_ns;
-	__u64 time_ns; /* it has this name at this time */
+	__u64 time_ns; /* it has this name at this time; 0: another name would be reported without a time, too
+			*/
 	__u32 exec_id;
 	__u32 pad;
 	char comm[OFFCPU_COMM_LEN];

@@ -20,7 +20,7 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 	w->initial_run_delay = run_delay(task);
 	if (key->flags & OFFCPU_F_DROP)
 		return true;
-	announce(task, w, s, key, 0);
+	announce(task, w, s, key, bpf_ktime_get_ns());
 	key->kernel = kernel_stack_of(task, s, w, &key->kernel);
 	return true;
 }

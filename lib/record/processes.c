@@ -65,17 +65,19 @@ static struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key
 	return th;
 }
 
-/* From FROM_NS on TH has the name COMM. Without memory it keeps the old one. */
+/* From FROM_NS on TH has the name COMM; 0: in place of the last one. Without memory it keeps the old one. */
 static void add_name(struct thread *th, const char *comm, uint64_t from_ns)
 {
-	const struct thread_name *last = th->n_names ? &th->names[th->n_names - 1] : NULL;
+	struct thread_name *last = th->n_names ? &th->names[th->n_names - 1] : NULL;
 	size_t max = th->max_names;
 
-	/* BPF and the kernel's events report the same names, at other times */
-	if (last && (from_ns <= last->from_ns || strncmp(last->comm, comm, OFFCPU_COMM_LEN - 1) == 0))
+	if (last && strncmp(last->comm, comm, OFFCPU_COMM_LEN - 1) == 0)
 		return;
-	if (th->n_names == THREAD_NAMES_MAX)
-		memmove(th->names, th->names + 1, --th->n_names * sizeof(*th->names));
+	if (last && from_ns <= last->from_ns) {
+		th->n_names--;
+		th->n_written = MIN(th->n_written, th->n_names);
+		from_ns = last->from_ns;
+	}
 	if (base_grow(&th->names, &max, th->n_names + 1, sizeof(*th->names)) != 0)
 		return;
 	th->max_names = (uint32_t)max;
@@ -97,17 +99,17 @@ static void threadtab_announce(struct threadtab *t, const struct offcpu_ev_threa
 	th->ns_tid = ev->ns_tid;
 	th->task_flags = ev->task_flags;
 	memcpy(th->leader_comm, ev->leader_comm, sizeof(th->leader_comm));
+	th->timed = ev->time_ns != 0;
 	add_name(th, ev->comm, th->n_names ? ev->time_ns : 0);
 }
 
-/* Rename thread TID of TGID. */
-static void threadtab_rename(
-	struct threadtab *t, uint32_t tgid, uint32_t tid, const char *comm, uint64_t time_ns)
+/* Rename thread TID of TGID, unless BPF does. */
+static void threadtab_rename(struct threadtab *t, uint32_t tgid, uint32_t tid, const char *comm)
 {
 	struct idmap_slot *s = idmap_find(&t->by_tid, 0, pair(tgid, tid));
 
-	if (s)
-		add_name(&t->threads[s->value], comm, time_ns);
+	if (s && !t->threads[s->value].timed)
+		add_name(&t->threads[s->value], comm, 0);
 }
 
 /* Forget the threads for which GONE returns true. */
@@ -932,7 +934,7 @@ static void on_comm(struct process_table *t, const struct procevent *ev)
 
 	if (!im)
 		return;
-	threadtab_rename(&t->threads, ev->pid, ev->tid, ev->text, ev->time_ns);
+	threadtab_rename(&t->threads, ev->pid, ev->tid, ev->text);
 	if (ev->tid == ev->pid)
 		snprintf(im->comm, sizeof(im->comm), "%s", ev->text);
 }
@@ -1126,8 +1128,7 @@ static void emit_image(struct process_table *t, struct image *im, struct cap_wri
 	emit_maps(t, im, w);
 }
 
-/* Write the names of TH that are not in the capture yet. The first one that is written is that of all time
- * before. */
+/* Write the names of TH that are not in the capture yet. The first one is that of all time before, too. */
 static void emit_thread(const struct process_table *t, struct thread *th, struct cap_writer *w)
 {
 	const struct image *im = &t->images.images[th->image];
@@ -1135,19 +1136,19 @@ static void emit_thread(const struct process_table *t, struct thread *th, struct
 		.proc = im->cap_id, .tid = th->tid, .ns_tid = th->ns_tid, .comm = im->comm
 	};
 
-	if (!th->n_names && !th->written_ns) {
+	if (!th->n_names && !th->named)
 		cap_writer_thread(w, &out);
-		th->written_ns = 1;
-	}
-	for (uint32_t i = 0; i < th->n_names; i++) {
-		const struct thread_name *name = &th->names[i];
+	for (; th->n_written < th->n_names; th->n_written++) {
+		const struct thread_name *name = &th->names[th->n_written];
 
-		if (name->from_ns < th->written_ns)
-			continue;
 		out.comm = name->comm[0] ? name->comm : im->comm;
-		out.from_ns = th->written_ns ? name->from_ns : 0;
+		out.from_ns = name->from_ns;
 		cap_writer_thread(w, &out);
-		th->written_ns = name->from_ns + 1;
+	}
+	th->named = true;
+	if (th->n_names > 1) {
+		th->names[0] = th->names[th->n_names - 1];
+		th->n_names = th->n_written = 1;
 	}
 }
 

@@ -30,10 +30,10 @@
  * drop.
  */
 
-#define THREAD_NAMES_MAX 64 /* that are remembered until the samples of their time are written */
+#define THREAD_NAMES_MAX 64 /* distinct numbers of names, for process_table_number() */
 
 struct thread_name {
-	uint64_t from_ns; /* 0 = since before its first sample */
+	uint64_t from_ns; /* 0 = since before its first sample, or its time is not known */
 	char comm[OFFCPU_COMM_LEN];
 };
 
@@ -44,9 +44,11 @@ struct thread {
 	uint32_t exec_id;
 	uint32_t task_flags; /* PF_*; 0 = not reported */
 	uint32_t image; /* number in imagetab; UINT32_MAX = no sample yet */
-	uint64_t written_ns; /* from_ns + 1 of the newest name in the capture; 0 = none yet */
+	bool timed; /* BPF reports each name with its time */
+	bool named; /* the capture has a name of it */
+	uint32_t n_written; /* of `names`: those in the capture */
 	uint32_t n_names, max_names;
-	struct thread_name *names; /* in order of time */
+	struct thread_name *names; /* in order of time: the last that was written, and those after it */
 	char leader_comm[OFFCPU_COMM_LEN];
 };
 

@@ -25,4 +25,12 @@ is "$(waits "$TMP/n.cap" '$h{$w->{tid}} = ""' | wc -l)" 1 'it is one thread all 
 like "$("$BIN/capinfo" --threads "$TMP/n.cap")" ' name-19' 'capinfo names it as it was called last'
 is "$("$BIN/symbolize" -q -c name-7 "$TMP/n.cap" | grep -c '^name-7 ')" "$("$BIN/symbolize" -q "$TMP/n.cap" | grep -c '^name-7 ')" \
 	'-c selects the waits of one name'
+
+# without BTF nothing counts names
+if can_record raw; then
+	rec "$TMP/r.cap" --mode raw -- "$OBJ/t/work/names"
+	is "$(slept "$TMP/r.cap" | cut -d ' ' -f 1)" name-19 'in mode raw a thread has the last of its names'
+else
+	skip 'in mode raw a thread has the last of its names' 'no mode raw here'
+fi
 tap_done
