@@ -93,7 +93,7 @@ static int add_row(struct ranking_groups *g, struct members *m, const struct wai
 	wait_stats_add(&group->stats, &row->stats);
 	if (self)
 		group->self += row->stats.total;
-	if (g->of && row->n_bins) {
+	if (g->of && row->first_bin != WAITS_NONE) {
 		if (base_grow(&g->uses, &g->max_uses, g->n_uses + 1, sizeof(*g->uses)) != 0)
 			return -ENOMEM;
 		g->uses[g->n_uses++] = (struct ranking_use){ (uint32_t)(group - g->p), row };
@@ -110,58 +110,48 @@ static int by_use(const void *a, const void *b)
 	return CMP(x->group, y->group);
 }
 
-static int by_bucket(const void *a, const void *b)
-{
-	const struct wait_bin *x = a, *y = b;
-
-	return CMP(x->bucket, y->bucket);
-}
-
-/* The wait of rank ceil(0.99 * n), where n of them are in the bins; the longest is exact. */
-static uint64_t percentile99(struct wait_bin *bins, size_t n_bins, const struct wait_stats *s)
+/* The wait of rank ceil(0.99 * n), where COUNTS has n of them by bucket; the longest is exact. */
+static uint64_t percentile99(const uint64_t counts[WAIT_BUCKETS], const struct wait_stats *s)
 {
 	const wait_sum rank = s->count - s->count / 100;
 	wait_sum seen = 0;
 
-	if (rank == s->count)
-		return s->max_ns;
-	qsort(bins, n_bins, sizeof(*bins), by_bucket);
-	for (size_t i = 0; i < n_bins; i++) {
-		seen += bins[i].count;
+	for (uint32_t i = 0; i < WAIT_BUCKETS; i++) {
+		seen += counts[i];
 		if (seen >= rank)
-			return MIN(wait_bucket_ns(bins[i].bucket), s->max_ns);
+			return MIN(wait_bucket_ns(i), s->max_ns);
 	}
 	return s->max_ns;
 }
 
-/* Only where each wait of a group is known by itself. */
-static int find_percentiles(struct ranking_groups *g)
+static void add_bins(uint64_t counts[WAIT_BUCKETS], const struct waits *w, const struct wait_row *row)
 {
-	struct wait_bin *bins = NULL;
-	size_t cap = 0, n, from, to;
-	int code = 0;
+	for (uint32_t i = row->first_bin; i != WAITS_NONE; i = w->bins[i].next)
+		counts[w->bins[i].bucket] += w->bins[i].count;
+}
+
+/* Only where each wait of a group is known by itself. Of less than 100, it is the longest. */
+static void find_percentiles(struct ranking_groups *g)
+{
+	uint64_t counts[WAIT_BUCKETS];
+	size_t from, to;
 
 	if (g->n_uses)
 		qsort(g->uses, g->n_uses, sizeof(*g->uses), by_use);
-	for (from = 0; from < g->n_uses && !code; from = to) {
+	for (from = 0; from < g->n_uses; from = to) {
 		struct ranking_group *group = &g->p[g->uses[from].group];
+		const bool known = group->stats.single == group->stats.count;
+		const bool many = known && group->stats.count >= 100;
 
-		n = 0;
-		for (to = from; to < g->n_uses && g->uses[to].group == g->uses[from].group && !code; to++) {
-			const struct wait_row *row = g->uses[to].row;
-
-			code = base_grow(&bins, &cap, n + row->n_bins, sizeof(*bins));
-			if (!code)
-				memcpy(bins + n, g->of->bins + row->first_bin, row->n_bins * sizeof(*bins));
-			n += row->n_bins;
+		if (many)
+			memset(counts, 0, sizeof(counts));
+		for (to = from; to < g->n_uses && g->uses[to].group == g->uses[from].group; to++) {
+			if (many)
+				add_bins(counts, g->of, g->uses[to].row);
 		}
-		if (code || group->stats.single != group->stats.count)
-			continue;
-		group->has_p99 = true;
-		group->p99_ns = percentile99(bins, n, &group->stats);
+		group->has_p99 = known;
+		group->p99_ns = many ? percentile99(counts, &group->stats) : group->stats.max_ns;
 	}
-	free(bins);
-	return code;
 }
 
 /* --- which rows --- */
@@ -490,9 +480,8 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 		if (lots[i] == LOT_RANKED)
 			code = group_row(&r->groups, &m, w, i, opts->by, opts->any_kind, &stamps);
 	}
-	if (!code)
-		code = find_percentiles(&r->groups);
 	if (!code) {
+		find_percentiles(&r->groups);
 		count_threads(&r->groups, &m);
 		sort_groups(&r->groups, w, opts->by);
 	}
@@ -609,11 +598,9 @@ int ranking_function(struct ranking_function *r, const struct waits *w, const st
 		if (!code)
 			code = add_around(r, &callers, &callees, w, i, id, stamps);
 	}
-	if (!code)
-		code = find_percentiles(&r->callers);
-	if (!code)
-		code = find_percentiles(&r->callees);
 	if (!code) {
+		find_percentiles(&r->callers);
+		find_percentiles(&r->callees);
 		distinct(&threads);
 		r->threads = threads.n;
 		count_threads(&r->callers, &callers);

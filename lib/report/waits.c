@@ -16,6 +16,12 @@ static const uint32_t units_ns[] = { [WAITS_UNIT_AUTO] = 1,
 
 typedef struct perfscript_str str;
 
+/* Sums of a pair of the table. */
+struct cell {
+	struct wait_stats stats;
+	uint32_t bins_1; /* the first bin, plus one; 0 = none */
+};
+
 /* What is needed while reading. */
 struct reader {
 	struct waits *w;
@@ -25,13 +31,13 @@ struct reader {
 	bool plain; /* stacks as fold prints them, without rows */
 	struct foldtab own; /* of folded lines, which folding does not read */
 	const struct foldtab *table; /* of either */
-	struct wait_stats *cells; /* index = pair of the table */
+	struct cell *cells; /* index = pair of the table */
 	size_t max_cells;
 	uint64_t duration_ns; /* of the recording whose records come */
 	struct idmap by_process, by_thread;
 	struct intern paths;
 	bool each; /* keep events */
-	struct idmap by_bin; /* (pair, bucket): index in waits->bins */
+	struct hashtable by_bin; /* of waits->bins */
 	struct intern wakers; /* of events, as the text has them */
 };
 
@@ -141,17 +147,23 @@ static bool seconds(str value, uint64_t *ns)
 	return !__builtin_mul_overflow(s, NS_PER_S, ns) && !__builtin_add_overflow(*ns, fraction, ns);
 }
 
-static int add_bin(struct reader *r, uint32_t pair, uint64_t ns, struct err *e)
+static int add_bin(struct reader *r, struct cell *c, uint32_t pair, uint64_t ns, struct err *e)
 {
 	struct waits *w = r->w;
-	uint32_t bucket = wait_bucket(ns), at;
-	bool added;
+	const uint32_t bucket = wait_bucket(ns);
+	const uint64_t hash = hash_mul(((uint64_t)pair << 32 | bucket) ^ HASH_K0, HASH_K1);
+	uint32_t at = HASHTABLE_FIND(
+		&r->by_bin, hash, i, w->bins[i].row == pair && w->bins[i].bucket == bucket);
 
-	at = idmap_put(&r->by_bin, pair, bucket, (uint32_t)w->n_bins, &added);
-	if (at == UINT32_MAX || base_grow(&w->bins, &w->max_bins, w->n_bins + 1, sizeof(*w->bins)) != 0)
-		return err_nomem(e, "how long waits were");
-	if (added)
-		w->bins[w->n_bins++] = (struct wait_bin){ .row = pair, .bucket = bucket };
+	if (at == HASHTABLE_NONE) {
+		if (w->n_bins >= HASHTABLE_MAX || hashtable_reserve(&r->by_bin, 1) != 0 ||
+			base_grow(&w->bins, &w->max_bins, w->n_bins + 1, sizeof(*w->bins)) != 0)
+			return err_nomem(e, "how long waits were");
+		at = (uint32_t)w->n_bins++;
+		w->bins[at] = (struct wait_bin){ .row = pair, .bucket = bucket, .next = c->bins_1 - 1 };
+		c->bins_1 = at + 1;
+		hashtable_add(&r->by_bin, hash, at);
+	}
 	w->bins[at].count++;
 	return 0;
 }
@@ -185,25 +197,6 @@ static int add_event(struct reader *r, const struct folding_added *a, struct err
 		return err_nomem(e, "each wait");
 	w->events[w->n_events++] = v;
 	return 0;
-}
-
-static int by_row(const void *a, const void *b)
-{
-	const struct wait_bin *x = a, *y = b;
-
-	return x->row != y->row ? CMP(x->row, y->row) : CMP(x->bucket, y->bucket);
-}
-
-static void sort_bins(struct waits *w)
-{
-	if (w->n_bins)
-		qsort(w->bins, w->n_bins, sizeof(*w->bins), by_row);
-	for (size_t i = 0; i < w->n_bins; i++) {
-		struct wait_row *row = &w->rows[w->bins[i].row];
-
-		if (!row->n_bins++)
-			row->first_bin = i;
-	}
 }
 
 /* --- the comments at the top --- */
@@ -307,7 +300,7 @@ static void on_name(
 	put_label(out, &l);
 }
 
-static struct wait_stats *cell_of(struct reader *r, uint32_t pair, struct err *e)
+static struct cell *cell_of(struct reader *r, uint32_t pair, struct err *e)
 {
 	if (pair >= r->max_cells &&
 		base_grow(&r->cells, &r->max_cells, (size_t)pair + 1, sizeof(*r->cells)) != 0) {
@@ -321,7 +314,8 @@ static int on_added(void *ctx, const struct folding_added *a, const char **bad, 
 {
 	struct reader *r = ctx;
 	const struct perfscript_wait *wait = a->wait;
-	struct wait_stats *s = cell_of(r, a->pair, e);
+	struct cell *c = cell_of(r, a->pair, e);
+	struct wait_stats *s = c ? &c->stats : NULL;
 	uint64_t total = wait->has_total ? wait->total_ns : a->weight;
 	uint64_t count = wait->has_count ? wait->count : 1;
 	double mean = count ? (double)total / (double)count : (double)total;
@@ -349,7 +343,7 @@ static int on_added(void *ctx, const struct folding_added *a, const char **bad, 
 	}
 	if (single) {
 		s->single++;
-		code = add_bin(r, a->pair, total, e);
+		code = add_bin(r, c, a->pair, total, e);
 		if (!code && r->each)
 			code = add_event(r, a, e);
 	} else if (r->each) {
@@ -421,7 +415,7 @@ static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
 {
 	struct buf label = { 0 };
 	struct label l = { 0 };
-	struct wait_stats *s;
+	struct cell *c;
 	uint32_t name, frames, pair;
 	str first = perfscript_split(&stack, ';'), tid;
 
@@ -442,10 +436,10 @@ static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
 	pair = foldtab_pair(&r->own, name, frames);
 	if (pair == FOLDTAB_NONE)
 		return err_nomem(e, "the distinct stacks");
-	s = cell_of(r, pair, e);
-	if (!s)
+	c = cell_of(r, pair, e);
+	if (!c)
 		return -ENOMEM;
-	s->total += sum;
+	c->stats.total += sum;
 	r->w->n_records++;
 	return 0;
 }
@@ -785,7 +779,8 @@ static int make_rows(struct reader *r, struct err *e)
 	for (size_t i = 0; i < r->table->n; i++) {
 		struct wait_row *row = &w->rows[w->n_rows];
 
-		row->stats = r->cells[i];
+		row->stats = r->cells[i].stats;
+		row->first_bin = r->cells[i].bins_1 - 1;
 		row->stats.total *= units_ns[w->unit];
 		row->stats.squares *= (double)units_ns[w->unit] * units_ns[w->unit];
 		if (make_row(r, &r->table->pairs[i], places, row) != 0)
@@ -793,7 +788,6 @@ static int make_rows(struct reader *r, struct err *e)
 		w->n_rows++;
 	}
 	w->n_stacks = r->table->stacks.n;
-	sort_bins(w);
 	return r->each ? make_wakers(r, e) : 0;
 }
 
@@ -903,7 +897,7 @@ int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, con
 	idmap_free(&r.by_thread);
 	intern_free(&r.paths);
 	intern_free(&r.wakers);
-	idmap_free(&r.by_bin);
+	hashtable_free(&r.by_bin);
 	return code;
 }
 

@@ -62,7 +62,7 @@ struct wait_row {
 	uint32_t process;
 	uint32_t kind, state, waker; /* strings; 0 = not known */
 	uint32_t module; /* string: the file of the innermost user frame */
-	size_t first_bin, n_bins; /* of its single waits, in waits->bins */
+	uint32_t first_bin; /* of its single waits, in waits->bins; WAITS_NONE */
 	struct wait_stats stats;
 };
 
@@ -72,8 +72,11 @@ struct wait_row {
  */
 struct wait_bin {
 	uint32_t row, bucket;
+	uint32_t next; /* of the row, in no order; WAITS_NONE */
 	uint64_t count;
 };
+
+#define WAIT_BUCKETS 3776 /* wait_bucket(UINT64_MAX) + 1 */
 
 uint32_t wait_bucket(uint64_t ns);
 uint64_t wait_bucket_ns(uint32_t bucket); /* its middle */
@@ -115,7 +118,7 @@ struct waits {
 	size_t n_threads, max_threads;
 	struct wait_row *rows;
 	size_t n_rows;
-	struct wait_bin *bins; /* by row, then by bucket */
+	struct wait_bin *bins; /* in the order of the text */
 	size_t n_bins, max_bins;
 	struct wait_event *events; /* in the order of the text; NULL unless requested */
 	size_t n_events, max_events;
