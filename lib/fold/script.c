@@ -401,6 +401,8 @@ struct paragraphs {
 	size_t n_paths, next_path;
 	int (*open)(void *ctx, const char *path, struct err *e); /* NULL: open(2) */
 	void *open_ctx;
+	int (*wait)(void *ctx, int fd, struct err *e); /* NULL: none */
+	void *wait_ctx;
 	int fd; /* -1: none open */
 	bool fresh; /* nothing was read from FD yet */
 	char *buf;
@@ -438,6 +440,13 @@ void paragraphs_open_with(
 {
 	p->open = open;
 	p->open_ctx = ctx;
+}
+
+void paragraphs_wait_with(
+	struct paragraphs *p, int (*wait)(void *ctx, int fd, struct err *e), void *ctx)
+{
+	p->wait = wait;
+	p->wait_ctx = ctx;
 }
 
 void paragraphs_close(struct paragraphs *p)
@@ -523,6 +532,8 @@ static int fill(struct paragraphs *p, struct err *e)
 		if (p->fd < 0 && (code = open_next(p, e)) != 0)
 			return code;
 		path = p->paths[p->next_path - 1];
+		if (p->wait && (code = p->wait(p->wait_ctx, p->fd, e)) != 0)
+			return code;
 		n = read(p->fd, p->buf + p->len, p->cap - p->len - 1);
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -82,6 +82,12 @@ static void count_threads(struct ranking_groups *g, struct members *m)
 	}
 }
 
+static void add_last(struct wait_last *to, const struct wait_last *last)
+{
+	to->total += last->total;
+	to->count += last->count;
+}
+
 /* Add the row to its group. */
 static int add_row(struct ranking_groups *g, struct members *m, const struct wait_row *row, uint32_t key,
 	uint32_t kind, bool is_call, bool self)
@@ -91,6 +97,7 @@ static int add_row(struct ranking_groups *g, struct members *m, const struct wai
 	if (!group)
 		return -ENOMEM;
 	wait_stats_add(&group->stats, &row->stats);
+	add_last(&group->last, &row->last);
 	if (self)
 		group->self += row->stats.total;
 	if (g->of && row->first_bin != WAITS_NONE) {
@@ -309,8 +316,11 @@ static int summarize(struct ranking *r, const struct waits *w, const unsigned ch
 		if (lots[i] == LOT_LEFT_OUT)
 			continue;
 		wait_stats_add(&r->all, &row->stats);
-		if (lots[i] == LOT_RANKED)
+		add_last(&r->last, &row->last);
+		if (lots[i] == LOT_RANKED) {
 			r->ranked += row->stats.total;
+			add_last(&r->ranked_last, &row->last);
+		}
 		if (row->kind == idle) {
 			r->idle += row->stats.total;
 		} else {
@@ -375,6 +385,7 @@ static int compare_strings(const struct waits *w, uint32_t a, uint32_t b)
 struct order {
 	const struct waits *w;
 	enum ranking_by by;
+	bool last;
 };
 
 static int compare_paths(const struct waits *w, const struct wait_path *a, const struct wait_path *b)
@@ -413,14 +424,17 @@ static int compare_keys(const struct order *o, const struct ranking_group *x, co
 static int by_time(const void *a, const void *b, void *order)
 {
 	const struct ranking_group *x = a, *y = b;
-	int c = CMP(y->stats.total, x->stats.total);
+	const struct order *o = order;
+	int c = o->last ? CMP(y->last.total, x->last.total) : 0;
 
-	return c ? c : compare_keys(order, x, y);
+	c = c ? c : CMP(y->stats.total, x->stats.total);
+
+	return c ? c : compare_keys(o, x, y);
 }
 
-static void sort_groups(struct ranking_groups *g, const struct waits *w, enum ranking_by by)
+static void sort_groups(struct ranking_groups *g, const struct waits *w, enum ranking_by by, bool last)
 {
-	struct order o = { .w = w, .by = by };
+	struct order o = { .w = w, .by = by, .last = last };
 
 	if (g->n)
 		qsort_r(g->p, g->n, sizeof(*g->p), by_time, &o);
@@ -483,7 +497,7 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 	if (!code) {
 		find_percentiles(&r->groups);
 		count_threads(&r->groups, &m);
-		sort_groups(&r->groups, w, opts->by);
+		sort_groups(&r->groups, w, opts->by, opts->by_last);
 	}
 	if (!code && opts->rows) {
 		r->row_is_ranked = calloc(w->n_rows + 1, sizeof(*r->row_is_ranked));
@@ -605,8 +619,8 @@ int ranking_function(struct ranking_function *r, const struct waits *w, const st
 		r->threads = threads.n;
 		count_threads(&r->callers, &callers);
 		count_threads(&r->callees, &callees);
-		sort_groups(&r->callers, w, RANKING_FUNCTION);
-		sort_groups(&r->callees, w, RANKING_FUNCTION);
+		sort_groups(&r->callers, w, RANKING_FUNCTION, false);
+		sort_groups(&r->callees, w, RANKING_FUNCTION, false);
 	}
 	free(callers.p);
 	free(callees.p);

@@ -57,6 +57,11 @@ struct wait_thread {
 	uint32_t process; /* index */
 };
 
+/* What ended since the flush before. */
+struct wait_last {
+	wait_sum total, count;
+};
+
 struct wait_row {
 	uint32_t path, thread; /* indexes; thread WAITS_NONE: not known */
 	uint32_t process;
@@ -64,6 +69,7 @@ struct wait_row {
 	uint32_t module; /* string: the file of the innermost user frame */
 	uint32_t first_bin; /* of its single waits, in waits->bins; WAITS_NONE */
 	struct wait_stats stats;
+	struct wait_last last;
 };
 
 /*
@@ -129,6 +135,7 @@ struct waits {
 	size_t n_lost, max_lost;
 	uint32_t damaged; /* string: what is damaged in the capture; 0 = nothing */
 	uint64_t elapsed_ns; /* of all recordings; 0 = not known */
+	uint64_t last_ns; /* of it, since the flush before */
 	uint64_t start_ns; /* CLOCK_MONOTONIC when the first one began; 0 = not known */
 	size_t n_stacks; /* distinct ones, with their kernel functions */
 	bool is_time; /* totals are in ns; else they are waits (unit count), or periods of EVENT */
@@ -146,12 +153,28 @@ struct waits {
 	const char *bad_why;
 };
 
+struct waits_opts {
+	enum waits_unit unit;
+	const char *event; /* NULL: the first one that comes */
+	bool each; /* keep each wait, 40 bytes, too */
+};
+
+/* Read all of IN. Release with waits_free(), also after an error. 0 or -errno. */
+int waits_read(struct waits *w, struct paragraphs *in, const struct waits_opts *opts, struct err *e);
+
 /*
- * Read all of IN: records of EVENT (NULL: of the first one that comes). With EACH, keep each wait, 40 bytes,
- * too. Release with waits_free(), also after an error. 0 or -errno.
+ * The same in pieces, of a text that is still being written: waits_next() reads up to the next flush, after
+ * which W has all that came until then, and waits_rest() reads to the end. OPTS->event must outlive *RET.
+ * Release with waits_close(), also after an error; W, which must stay where it is, with waits_free().
  */
-int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, bool each,
-	struct err *e);
+struct waits_reader;
+
+int waits_open(struct waits *w, struct paragraphs *in, const struct waits_opts *opts,
+	struct waits_reader **ret, struct err *e);
+int waits_next(struct waits_reader *r, struct err *e); /* 1 after a flush, 0 at the end, or -errno */
+int waits_rest(struct waits_reader *r, struct err *e); /* 0 or -errno */
+int waits_sum_up(struct waits_reader *r, struct err *e); /* W has what was read so far; 0 or -ENOMEM */
+void waits_close(struct waits_reader *r); /* NULL is fine */
 void waits_free(struct waits *w); /* a zeroed one is fine */
 
 /*
