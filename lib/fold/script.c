@@ -442,8 +442,7 @@ void paragraphs_open_with(
 	p->open_ctx = ctx;
 }
 
-void paragraphs_wait_with(
-	struct paragraphs *p, int (*wait)(void *ctx, int fd, struct err *e), void *ctx)
+void paragraphs_wait_with(struct paragraphs *p, int (*wait)(void *ctx, int fd, struct err *e), void *ctx)
 {
 	p->wait = wait;
 	p->wait_ctx = ctx;

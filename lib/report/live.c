@@ -72,7 +72,8 @@ static int show_screen(struct live *l, const struct ranking *r, struct err *e)
 	report_table(&b, &p, r);
 	lines = count_lines(&b);
 	if (lines >= rows) {
-		const size_t over = (lines + 1 - rows + row_lines - 1) / row_lines, n = MIN(p.top, r->groups.n);
+		const size_t over = (lines + 1 - rows + row_lines - 1) / row_lines,
+			     n = MIN(p.top, r->groups.n);
 
 		p.top = n > over ? n - over : 1;
 		buf_reset(&b);
@@ -133,7 +134,8 @@ static int await_input(void *ctx, int fd, struct err *e)
 	struct live *l = ctx;
 
 	for (;;) {
-		struct pollfd p[] = { { .fd = fd, .events = POLLIN }, { .fd = l->signals, .events = POLLIN } };
+		struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+			{ .fd = l->signals, .events = POLLIN } };
 		const uint64_t now = l->end_ns ? now_ns() : 0;
 		int n, code;
 

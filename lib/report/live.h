@@ -15,8 +15,9 @@
 #include "report/print.h"
 
 /*
- * Rank and print W, which IN is read into, with *P, where top and width may be 0: as the terminal is. The last
- * ranking, of everything, is that of the caller to print. 0, 1 if Ctrl-C came before the end of IN, or -errno.
+ * Rank and print W, which IN is read into, with *P, where top and width may be 0: as the terminal is. The
+ * last ranking, of everything, is that of the caller to print. 0, 1 if Ctrl-C came before the end of IN, or
+ * -errno.
  */
 int live_run(struct waits *w, struct paragraphs *in, const struct waits_opts *opts,
 	const struct report_print *p, struct err *e);

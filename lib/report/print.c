@@ -237,8 +237,9 @@ void report_table(struct buf *b, const struct report_print *p, const struct rank
 	if (format_heading(b, by, n, g->n, "greatest", "nothing to rank:\n")) {
 		buftext_str(b, "; % of ");
 		format_sum(b, p->waits, ranked);
-		buftext_str(b,
-			ranked == (by_last ? r->last.total : r->all.total) ? ", all of it\n" : ", without what is set aside below\n");
+		buftext_str(b, ranked == (by_last ? r->last.total : r->all.total)
+				       ? ", all of it\n"
+				       : ", without what is set aside below\n");
 		put_groups(b, p, g, by, ranked, format_title(by == RANKING_STACK ? RANKING_KIND : by),
 			by == RANKING_FUNCTION);
 	}

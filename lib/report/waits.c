@@ -163,8 +163,8 @@ static int add_bin(struct waits_reader *r, struct cell *c, uint32_t pair, uint64
 	struct waits *w = r->w;
 	const uint32_t bucket = wait_bucket(ns);
 	const uint64_t hash = hash_mul(((uint64_t)pair << 32 | bucket) ^ HASH_K0, HASH_K1);
-	uint32_t at = HASHTABLE_FIND(
-		&r->by_bin, hash, i, w->bins[i].row == pair && w->bins[i].bucket == bucket);
+	uint32_t at =
+		HASHTABLE_FIND(&r->by_bin, hash, i, w->bins[i].row == pair && w->bins[i].bucket == bucket);
 
 	if (at == HASHTABLE_NONE) {
 		if (w->n_bins >= HASHTABLE_MAX || hashtable_reserve(&r->by_bin, 1) != 0 ||
@@ -931,7 +931,7 @@ int waits_sum_up(struct waits_reader *r, struct err *e)
 	if (r->folding && take_report(w, folding_report(r->folding)) != 0)
 		return err_nomem(e, "the waits");
 	choose_unit(w);
-	w->last_ns = w->elapsed_ns - r->flushed_ns;
+	w->last_ns = w->elapsed_ns - MIN(r->flushed_ns, w->elapsed_ns);
 	r->flushed_ns = w->elapsed_ns;
 	return make_rows(r, e);
 }

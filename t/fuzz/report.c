@@ -147,7 +147,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (paragraphs_open(paths, 1, &in, NULL) == 0 && out_init(&out, null, NULL) == 0 &&
-		waits_read(&waits, in, &(struct waits_opts){ .unit = data[0] % 5, .each = true }, NULL) == 0) {
+		waits_read(&waits, in, &(struct waits_opts){ .unit = data[0] % 5, .each = true }, NULL) ==
+			0) {
 		rank(&waits, data[0], &out);
 		in_time(&waits, data[0], &out);
 		follow(&waits, data[0], &out);
