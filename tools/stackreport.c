@@ -193,19 +193,32 @@ static bool has_tid(const struct waits *w, uint32_t thread, uint64_t tid)
 	       memcmp(p, text, len) == 0;
 }
 
-/* The thread that was requested, or the only one. */
+/* The thread that was requested, or the only one. Of some there are only samples. */
 static int choose_thread(const struct opts *o, const struct waits *w, uint32_t *ret, struct err *e)
 {
-	for (uint32_t i = 0; i < w->n_threads; i++) {
-		if (o->tid ? has_tid(w, i, o->tid) : w->n_threads == 1) {
-			*ret = i;
-			return 0;
-		}
+	_cleanup_free_ bool *waits = calloc(w->n_threads + 1, sizeof(*waits));
+	size_t n = 0;
+
+	if (!waits)
+		return err_nomem(e, "the threads");
+	for (size_t i = 0; i < w->n_rows; i++) {
+		if (w->rows[i].thread != WAITS_NONE)
+			waits[w->rows[i].thread] |= w->rows[i].stats.count != 0;
 	}
+	for (uint32_t i = 0; i < w->n_threads; i++) {
+		n += waits[i];
+		if (!waits[i] || (o->tid && !has_tid(w, i, o->tid)))
+			continue;
+		*ret = i;
+		if (o->tid)
+			return 0;
+	}
+	if (!o->tid && n == 1)
+		return 0;
 	if (o->tid)
 		err_set(e, -ENOENT, "no wait is of thread %llu", (unsigned long long)o->tid);
 	else
-		err_set(e, -EINVAL, "--chain is of one thread, and %zu waited", w->n_threads);
+		err_set(e, -EINVAL, "--chain is of one thread, and %zu waited", n);
 	err_hint(e, "name it with -t TID; --by thread lists them");
 	return e->code;
 }
@@ -257,15 +270,15 @@ static int print_chain(const struct opts *o, const struct waits *w, struct out *
 		.slowest_path = &slowest,
 		.segments = o->segments,
 		.mark = o->mark };
-	int code = choose_thread(o, w, &p.thread, e);
+	int code = critical_make(&c, w, e);
 
+	if (!code)
+		code = choose_thread(o, w, &p.thread, e);
 	if (!code && o->from_ns >= len) {
 		char text[FORMAT_NUMBER_MAX];
 
 		code = err_set(e, -EINVAL, "the recording ends at %s, before --from", format_time(text, len));
 	}
-	if (!code)
-		code = critical_make(&c, w, e);
 	if (!code)
 		code = o->mark ? add_requests(o, &c, &p, &path, &slowest, e)
 			       : critical_add(&path, &c, p.thread, start + p.window.from_ns,
@@ -349,7 +362,10 @@ static int run(const struct opts *o, struct err *e)
 	const bool each = o->chain || o->interval_ns;
 	/* in order of time, the first record may be a sample */
 	const char *event = o->event ? o->event : o->events || o->live || each ? "offcpu-time" : NULL;
-	const struct waits_opts opts = { .unit = o->unit, .event = event, .each = each };
+	const struct waits_opts opts = { .unit = o->unit,
+		.event = event,
+		.each = each,
+		.samples = o->chain && !o->event ? "cpu-clock" : NULL };
 	static const char *const events[] = { "--events", NULL }, *const live[] = { "--live", NULL };
 	struct source source = { .pid = -1, .options = o->events || each ? events : o->live ? live : NULL };
 	struct paragraphs *in = NULL;

@@ -451,6 +451,11 @@ static int keep_name(char **where, struct perfscript_str name, struct err *e)
 	return *where ? 0 : err_nomem(e, "the name of an event");
 }
 
+static bool is_event(const char *name, const struct perfscript_str *event)
+{
+	return strlen(name) == event->len && memcmp(name, event->p, event->len) == 0;
+}
+
 /* Set whether the record is of the event to fold; the first event seen is chosen if none was given. */
 static int choose(struct folding *f, struct record *r, struct err *e)
 {
@@ -462,7 +467,7 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 		return 0;
 	if (!rep->event)
 		return keep_name(&rep->event, *event, e);
-	if (strlen(rep->event) == event->len && memcmp(rep->event, event->p, event->len) == 0)
+	if (is_event(rep->event, event) || (f->o->also && is_event(f->o->also, event)))
 		return 0;
 	r->chosen = false;
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);

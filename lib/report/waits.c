@@ -48,6 +48,7 @@ struct waits_reader {
 	struct place *places; /* index = stack of the table */
 	size_t n_places, max_places, max_rows;
 	bool each; /* keep events */
+	const char *samples; /* the event of samples, of which nothing is summed; NULL: none */
 	struct hashtable by_bin; /* of waits->bins */
 	struct intern wakers; /* of events, as the text has them */
 };
@@ -327,6 +328,21 @@ static struct cell *cell_of(struct waits_reader *r, uint32_t pair, struct err *e
 	return &r->cells[pair];
 }
 
+/* Of sums of samples it is not known when each was. */
+static int add_sample(struct waits_reader *r, const struct folding_added *a, struct err *e)
+{
+	struct waits *w = r->w;
+	struct wait_sample v = { .row = a->pair };
+
+	if ((a->wait->has_count && a->wait->count != 1) || w->n_samples >= UINT32_MAX ||
+		!perfscript_time(a->header, &v.at_ns))
+		return 0;
+	if (base_grow(&w->samples, &w->max_samples, w->n_samples + 1, sizeof(*w->samples)) != 0)
+		return err_nomem(e, "each sample");
+	w->samples[w->n_samples++] = v;
+	return 0;
+}
+
 static int on_added(void *ctx, const struct folding_added *a, const char **bad, struct err *e)
 {
 	struct waits_reader *r = ctx;
@@ -343,6 +359,8 @@ static int on_added(void *ctx, const struct folding_added *a, const char **bad, 
 	(void)bad;
 	if (!s)
 		return -ENOMEM;
+	if (r->samples && is(a->header->event, r->samples))
+		return add_sample(r, a, e);
 	r->w->is_time |= wait->has_total;
 	s->total += total;
 	s->count += count;
@@ -914,12 +932,15 @@ int waits_open(struct waits *w, struct paragraphs *in, const struct waits_opts *
 	r->w = w;
 	r->in = in;
 	r->each = opts->each;
+	r->samples = opts->samples;
 	r->client = (struct folding_client){
 		.ctx = r, .comment = on_comment, .name = on_name, .added = on_added
 	};
-	r->options = (struct folding_opts){
-		.event = opts->event, .delimit = true, .module = true, .client = &r->client
-	};
+	r->options = (struct folding_opts){ .event = opts->event,
+		.also = opts->samples,
+		.delimit = true,
+		.module = true,
+		.client = &r->client };
 	return 0;
 }
 
@@ -1136,6 +1157,7 @@ void waits_free(struct waits *w)
 	free(w->rows);
 	free(w->bins);
 	free(w->events);
+	free(w->samples);
 	free(w->wakers);
 	free(w->lost);
 	*w = (struct waits){ 0 };

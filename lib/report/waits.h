@@ -99,6 +99,12 @@ struct wait_event {
 
 #define WAIT_NOT_KNOWN UINT64_MAX
 
+/* What a thread executed when the clock fired. */
+struct wait_sample {
+	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	uint32_t row;
+};
+
 struct wait_waker {
 	uint32_t name; /* string: of the thread, or "[timer]" and the like */
 	uint32_t thread; /* index; WAITS_NONE: it has no waits here */
@@ -128,6 +134,8 @@ struct waits {
 	size_t n_bins, max_bins;
 	struct wait_event *events; /* in the order of the text; NULL unless requested */
 	size_t n_events, max_events;
+	struct wait_sample *samples; /* likewise */
+	size_t n_samples, max_samples;
 	uint64_t n_sums; /* waits that are not among EVENTS, because the text has only sums of them */
 	struct wait_waker *wakers; /* of EVENTS */
 	size_t n_wakers;
@@ -157,6 +165,7 @@ struct waits_opts {
 	enum waits_unit unit;
 	const char *event; /* NULL: the first one that comes */
 	bool each; /* keep each wait, 40 bytes, too */
+	const char *samples; /* and each record, 16 bytes, of this other event; NULL: none */
 };
 
 /* Read all of IN. Release with waits_free(), also after an error. 0 or -errno. */
