@@ -30,6 +30,14 @@ static size_t screen_rows(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row ? size.ws_row : ROWS;
 }
 
+/* Of a table that is as wide as was requested, or as 40 columns at least. */
+static size_t screen_columns(size_t width)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : width;
+}
+
 static size_t count_lines(const struct buf *b)
 {
 	size_t n = 0;
@@ -39,11 +47,23 @@ static size_t count_lines(const struct buf *b)
 	return n;
 }
 
+/* The length of the part of a line that fits, one column a character. */
+static size_t cut_line(const uint8_t *p, size_t len, size_t width)
+{
+	size_t n = 0, i;
+
+	for (i = 0; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80 && ++n > width)
+			break;
+	}
+	return i;
+}
+
 /*
- * The table over the one before, line by line, so that nothing flickers. What is too wide for the terminal is
- * cut by it: it does not know how many columns each character takes, and neither do we.
+ * The table over the one before, line by line, so that nothing flickers. Characters that take two columns are
+ * cut by the terminal, which does not wrap lines meanwhile.
  */
-static void put_screen(struct live *l, const struct buf *b, size_t rows)
+static void put_screen(struct live *l, const struct buf *b, size_t rows, size_t width)
 {
 	struct out *o = &l->out;
 
@@ -52,7 +72,7 @@ static void put_screen(struct live *l, const struct buf *b, size_t rows)
 		const uint8_t *nl = memchr(b->p + at, '\n', b->len - at);
 		const size_t len = nl ? (size_t)(nl - b->p) - at : b->len - at;
 
-		out_put(o, b->p + at, len);
+		out_put(o, b->p + at, cut_line(b->p + at, len, width));
 		out_str(o, "\033[K\n");
 		at += len + 1;
 	}
@@ -80,7 +100,7 @@ static int show_screen(struct live *l, const struct ranking *r, struct err *e)
 		report_table(&b, &p, r);
 	}
 	if (!b.failed)
-		put_screen(l, &b, rows);
+		put_screen(l, &b, rows, screen_columns(p.width));
 	buf_free(&b);
 	return b.failed ? err_nomem(e, "the report") : 0;
 }
