@@ -288,4 +288,26 @@ is "$(cat "$err")" '' 'a recording is shown while it lasts'
 ok 'a table each second' test "$(wc -l <shown_at)" -ge 4
 is "$(paste flushed shown_at | awk '$2 - $1 > 1 || $2 < $1 { n++ } END { print n + 0 }')" 0 \
 	"less than a second after the flush ($(paste flushed shown_at | awk '$2 - $1 > max { max = $2 - $1 } END { printf "%.1f ms", max * 1000 }') at most)"
+
+# Ctrl-C goes to all of the pipeline
+if command -v script >/dev/null; then
+	cat >pipeline <<-END
+		trap : INT
+		stty rows 24 cols 80
+		'$BIN/offcpu-record' -q -o - -p $pid -d 60 | '$BIN/symbolize' -q --live - | '$report' --live --all
+		echo "status \$?"
+	END
+	: >tty
+	{
+		until_true sh -c 'test "$(grep -c 7h tty)" -ge 2'
+		printf '\003'
+		until_true grep -q '^status' tty
+	} 7>&- | timeout 60 script -fqec 'sh pipeline' tty >/dev/null 2>&1 7>&-
+	perl -0777 -ne 's/.*\e\[H\e\[J//s; s/\r//g; print' tty >last
+	like "$(cat last)" '^status 0$' 'Ctrl-C on a terminal ends the pipeline'
+	like "$(head -n 1 last)" '^recorded   [0-9.]* s of 1 process' 'with the table of everything'
+	is "$(grep -c 'stackreport:\|symbolize:\|offcpu-record:' last)" 0 'and without a message'
+else
+	skip 'Ctrl-C on a terminal ends the pipeline' 'no script(1)'
+fi
 tap_done
