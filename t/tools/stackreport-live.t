@@ -135,8 +135,8 @@ run "$report" --live empty
 is "$rc:$(cat "$err")" "1:stackreport: no wait in 'empty'" "an empty text has no wait"
 run "$report" --live none
 like "$rc:$(cat "$err")" "^2:.*cannot open 'none'" "a missing file is an error"
-head -c -1 text >cut
-run "$report" --live cut
+head -c -1 text >shortened
+run "$report" --live shortened
 like "$rc:$(cat "$err")" "^1:.*a record cut short by the end of the input" "a text that is cut gives status 1, and a message"
 printf '%s\n\n' '# flush: duration=x' '# flush: duration=99999999999999999999.1' '# flush:' '# flush: duration=2' '# flush: duration=1' >odd
 rest >>odd
@@ -222,7 +222,7 @@ ok "memory depends on distinct stacks, not on the length ($small and $large KiB)
 
 ## on a terminal
 
-# frames: what each redraw of the screen has in typescript: its number of lines, its first word and its widest line
+# frames: what each redraw of the screen has in typescript: the number of its lines, and the length of the longest
 frames() {
 	perl -0777 -ne 'for (split /(?=\e\[\?7l\e\[H)/) { next unless /^\e\[\?7l/; s/\e\[J\e\[\?7h.*//s; s/\e\[\?7l|\e\[[0-9]*[A-Z]//g; s/\r//g;
 		my @l = split /\n/; my $w = 0; for (@l) { $w = length if length > $w } print scalar @l, " $w\n" }' "$1"
@@ -230,37 +230,37 @@ frames() {
 perl -e 'print "# host: hostname=h duration=1.000\n"; for (1 .. 40) { print "# wait: count=1 total_ns=${_}000 max_ns=${_}000 kind=lock\nth 1/2 1.5: 1 offcpu-time: \n",
 	"\t1 function_with_a_long_name_$_ (/x)\n\t2 another_one_with_a_long_name (/x)\n\t3 main (/x)\n\n" } print "# flush: duration=1.0\n\n"' >many
 if command -v script >/dev/null; then
-	script -qec "stty rows 24 cols 80; '$report' --live text" tty >/dev/null 2>&1 </dev/null
-	is "$(frames tty | wc -l)" 3 'on a terminal, a table after each flush takes the place of the one before'
-	is "$(perl -0777 -ne 's/.*\e\[H\e\[J//s; s/\r//g; s/\n+(Script done.*)?\z/\n/s; print' tty)" "$("$report" text)" \
+	script -qec "stty rows 24 cols 80; '$report' --live text" typescript >/dev/null 2>&1 </dev/null
+	is "$(frames typescript | wc -l)" 3 'on a terminal, a table after each flush takes the place of the one before'
+	is "$(perl -0777 -ne 's/.*\e\[H\e\[J//s; s/\r//g; s/\n+(Script done.*)?\z/\n/s; print' typescript)" "$("$report" text)" \
 		'and the last one stays, as without --live'
-	is "$(grep -c '[[]?7h' tty)" "$(grep -c '[[]?7l' tty)" 'lines are wrapped again each time'
-	script -qec "stty rows 10 cols 60; '$report' --live many" tty >/dev/null 2>&1 </dev/null
-	is "$(frames tty | awk '{ print ($1 <= 9 && $1 >= 8) " " ($2 <= 60) }')" '1 1' 'a table is not higher or wider than the terminal'
-	script -qec "stty rows 3 cols 60; '$report' --live many" tty >/dev/null 2>&1 </dev/null
-	is "$(frames tty | cut -d ' ' -f 1)" 2 'however small that is'
-	script -qec "stty rows 50 cols 120; '$report' --live -n 3 many" tty >/dev/null 2>&1 </dev/null
-	is "$(grep -c '^ *[0-9]*\. .*\[K' tty)" 3 '-n limits its rows'
+	is "$(grep -c '[[]?7h' typescript)" "$(grep -c '[[]?7l' typescript)" 'lines are wrapped again each time'
+	script -qec "stty rows 10 cols 60; '$report' --live many" typescript >/dev/null 2>&1 </dev/null
+	is "$(frames typescript | awk '{ print ($1 <= 9 && $1 >= 8) " " ($2 <= 60) }')" '1 1' 'a table is not higher or wider than the terminal'
+	script -qec "stty rows 3 cols 60; '$report' --live many" typescript >/dev/null 2>&1 </dev/null
+	is "$(frames typescript | cut -d ' ' -f 1)" 2 'however small that is'
+	script -qec "stty rows 50 cols 120; '$report' --live -n 3 many" typescript >/dev/null 2>&1 </dev/null
+	is "$(grep -c '^ *[0-9]*\. .*\[K' typescript)" 3 '-n limits its rows'
 	cat >resize <<-END
 		stty rows 10 cols 60
-		{ cat many; until grep -q '7h' tty; do sleep 0.1; done; stty rows 30 cols 100 </dev/tty
-		tries=0; until [ "\$(grep -c '7h' tty)" -ge 2 ] || [ \$tries -ge 100 ]; do sleep 0.1; tries=\$((tries + 1)); done; } | '$report' --live
+		{ cat many; until grep -q '7h' typescript; do sleep 0.1; done; stty rows 30 cols 100 </dev/tty
+		tries=0; until [ "\$(grep -c '7h' typescript)" -ge 2 ] || [ \$tries -ge 100 ]; do sleep 0.1; tries=\$((tries + 1)); done; } | '$report' --live
 	END
-	script -fqec "sh resize" tty >/dev/null 2>&1 </dev/null
-	is "$(frames tty | awk 'NR == 1 { print ($1 <= 9) " " ($2 <= 60) } { n = $1; w = $2 } END { print (n > 9 && n <= 29) " " (w > 60 && w <= 100) }')" '1 1
+	script -fqec "sh resize" typescript >/dev/null 2>&1 </dev/null
+	is "$(frames typescript | awk 'NR == 1 { print ($1 <= 9) " " ($2 <= 60) } { n = $1; w = $2 } END { print (n > 9 && n <= 29) " " (w > 60 && w <= 100) }')" '1 1
 1 1' \
 		'when the size of the terminal changes, the table does, without a flush'
 	printf '# wait: count=1 total_ns=7 kind=\033[2J state=\001\na\033]0;x\007b 1/2 1.5: 7 offcpu-time: \n\t1 t\tb\033[1m\377\302\233\000n (/f\033[31m)\n\n' >hostile
 	flush 1.0 >>hostile
 	for by in stack function thread process kind module; do
-		script -qec "stty rows 24 cols 80; '$report' --live --by $by hostile" tty >/dev/null 2>&1 </dev/null
-		is "$(sed '1d;$d' tty | LC_ALL=C sed 's/\x1b\[?7[lh]//g; s/\x1b\[2\?[HJK]//g; s/\r//g' | LC_ALL=C tr -d '\n -~' | wc -c)" 0 \
+		script -qec "stty rows 24 cols 80; '$report' --live --by $by hostile" typescript >/dev/null 2>&1 </dev/null
+		is "$(sed '1d;$d' typescript | LC_ALL=C sed 's/\x1b\[?7[lh]//g; s/\x1b\[2\?[HJK]//g; s/\r//g' | LC_ALL=C tr -d '\n -~' | wc -c)" 0 \
 			"no control character of a name reaches the terminal: --by $by"
 	done
-	script -qec "TERM=dumb '$report' --live text" tty >/dev/null 2>&1 </dev/null
-	is "$(grep -c "$(printf '\033')" tty)" 0 'a terminal that cannot do that gets one table after the other'
-	script -qec "stty rows 24 cols 80; '$report' --live --tsv text" tty >/dev/null 2>&1 </dev/null
-	is "$(grep -c "$(printf '\033')" tty)" 0 'so do lines with tabs'
+	script -qec "TERM=dumb '$report' --live text" typescript >/dev/null 2>&1 </dev/null
+	is "$(grep -c "$(printf '\033')" typescript)" 0 'a terminal that cannot do that gets one table after the other'
+	script -qec "stty rows 24 cols 80; '$report' --live --tsv text" typescript >/dev/null 2>&1 </dev/null
+	is "$(grep -c "$(printf '\033')" typescript)" 0 'so do lines with tabs'
 else
 	skip 'on a terminal' 'no script(1)'
 fi
@@ -297,13 +297,13 @@ if command -v script >/dev/null; then
 		'$BIN/offcpu-record' -q -o - -p $pid -d 60 | '$BIN/symbolize' -q --live - | '$report' --live --all
 		echo "status \$?"
 	END
-	: >tty
+	: >typescript
 	{
-		until_true sh -c 'test "$(grep -c 7h tty)" -ge 2'
+		until_true sh -c 'test "$(grep -c 7h typescript)" -ge 2'
 		printf '\003'
-		until_true grep -q '^status' tty
-	} 7>&- | timeout 60 script -fqec 'sh pipeline' tty >/dev/null 2>&1 7>&-
-	perl -0777 -ne 's/.*\e\[H\e\[J//s; s/\r//g; print' tty >last
+		until_true grep -q '^status' typescript
+	} 7>&- | timeout 60 script -fqec 'sh pipeline' typescript >/dev/null 2>&1 7>&-
+	perl -0777 -ne 's/.*\e\[H\e\[J//s; s/\r//g; print' typescript >last
 	like "$(cat last)" '^status 0$' 'Ctrl-C on a terminal ends the pipeline'
 	like "$(head -n 1 last)" '^recorded   [0-9.]* s of 1 process' 'with the table of everything'
 	is "$(grep -c 'stackreport:\|symbolize:\|offcpu-record:' last)" 0 'and without a message'
