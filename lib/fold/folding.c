@@ -354,11 +354,13 @@ static int add_line(
 static int end_waker(struct folding *f, struct err *e)
 {
 	struct perfscript_str name = f->waker;
-	const char *space = name.len ? memrchr(name.p, ' ', name.len) : NULL, *end = name.p + name.len;
+	const char *space, *end;
 	size_t at = f->functions.len;
 
 	if (!name.len)
 		return 0;
+	space = memrchr(name.p, ' ', name.len);
+	end = name.p + name.len;
 	f->waker.len = 0;
 	if (!space || name.p[0] == '[')
 		space = end;

@@ -215,7 +215,7 @@ peak() {
 	perl -e 'my $p = fork // die; if (!$p) { open STDOUT, ">", "/dev/null"; exec @ARGV }
 		my ($st, $u) = (pack("l", 0), "\0" x 144); syscall(61, $p, $st, 0, $u); print((unpack "q5", $u)[4])' "$@"
 }
-head -n 43000 big >small
+head -n 43020 big >small
 small=$(peak "$report" --live small)
 large=$(peak "$report" --live big)
 ok "memory depends on distinct stacks, not on the length ($small and $large KiB)" test "$large" -lt $((small + 1024))
