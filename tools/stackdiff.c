@@ -97,7 +97,8 @@ static int read_side(const struct opts *o, struct side *s, const char *event, st
 	if (o->format == FORMAT_FOLDED) {
 		code = waits_fold(&s->waits, &s->stacks, s->in, o->unit, &select, e);
 	} else {
-		code = waits_read(&s->waits, s->in, o->unit, event, false, e);
+		code = waits_read(
+			&s->waits, s->in, &(struct waits_opts){ .unit = o->unit, .event = event }, e);
 	}
 	return code ? code : source_end(&s->source, e);
 }

@@ -3,6 +3,7 @@
 #include "base/cli.h"
 #include "report/critical_print.h"
 #include "report/format.h"
+#include "report/live.h"
 #include "report/print.h"
 #include "report/source.h"
 
@@ -20,7 +21,7 @@ struct opts {
 	struct ranking_opts ranking;
 	uint64_t interval_ns; /* 0: no intervals */
 	const char *function, *event, *mark;
-	bool events, chain, segments;
+	bool events, chain, segments, live;
 	uint64_t tid, from_ns, to_ns;
 	enum report_format format;
 	enum waits_unit unit;
@@ -60,6 +61,10 @@ static const struct cli_option options[] = {
 	{ 0, "idle", NULL, "rank waits for work too", CLI_FLAG(struct opts, ranking.idle) },
 	{ 0, "all", NULL, "rank everything, also places where each thread waited all the time",
 		CLI_FLAG(struct opts, ranking.all) },
+	{ 0, "live", NULL, "show it while it is recorded, of the text that 'symbolize --live' is writing",
+		CLI_FLAG(struct opts, live) },
+	{ 0, "last", NULL, "with --live: rank by what has ended since the table before",
+		CLI_FLAG(struct opts, ranking.by_last) },
 	{ 0, "events", NULL, "read each wait of captures by itself, so that there is a p99",
 		CLI_FLAG(struct opts, events) },
 	{ 0, "event", "EVENT", "count this event (default: the first one that comes)",
@@ -83,11 +88,18 @@ static int check(const struct cli *c, void *opts)
 		return cli_usage(c, "--tid, --from, --to, --mark and --segments need --chain");
 	if (o->chain && (o->ranking.kinds || o->ranking.idle || o->ranking.all))
 		return cli_usage(c, "--chain is of all waits: without --kind, --idle and --all");
+	if (o->live && (o->chain || o->interval_ns || o->function || o->events))
+		return cli_usage(c, "--live is without --chain, --function, --events and --by with a time");
+	if (o->ranking.by_last && !o->live)
+		return cli_usage(c, "--last needs --live");
 	if (o->to_ns && o->from_ns >= o->to_ns)
 		return cli_usage(c, "--from must be before --to");
-	if ((o->chain || o->interval_ns) && o->files.n > 1)
+	if ((o->chain || o->interval_ns || o->live) && o->files.n > 1)
 		return cli_usage(c, "%s is of one recording, not of %zu",
-			o->chain ? "--chain" : "--by with a time", o->files.n);
+			o->chain  ? "--chain"
+			: o->live ? "--live"
+				  : "--by with a time",
+			o->files.n);
 	return CLI_OK;
 }
 
@@ -125,17 +137,21 @@ static size_t top_of(const struct opts *o)
 
 static int print_ranking(const struct opts *o, const struct waits *w, struct out *out, struct err *e)
 {
+	struct ranking_opts opts = o->ranking;
 	struct report_print p = { .waits = w,
-		.opts = &o->ranking,
+		.opts = &opts,
 		.format = o->format,
 		.top = top_of(o),
-		.width = format_width(o->width) };
+		.width = format_width(o->width),
+		.one_line = o->live };
 	struct ranking_function function = { 0 };
 	struct ranking ranking = { 0 };
 	int code;
 
-	code = o->function ? ranking_function(&function, w, &o->ranking, o->function, e)
-			   : ranking_make(&ranking, w, &o->ranking, e);
+	opts.by_last = false;
+
+	code = o->function ? ranking_function(&function, w, &opts, o->function, e)
+			   : ranking_make(&ranking, w, &opts, e);
 	if (!code)
 		code = o->function ? report_function(out, &p, &function, o->function, e)
 				   : report_ranking(out, &p, &ranking, e);
@@ -177,19 +193,32 @@ static bool has_tid(const struct waits *w, uint32_t thread, uint64_t tid)
 	       memcmp(p, text, len) == 0;
 }
 
-/* The thread that was requested, or the only one. */
+/* The thread that was requested, or the only one. Of some there are only samples. */
 static int choose_thread(const struct opts *o, const struct waits *w, uint32_t *ret, struct err *e)
 {
-	for (uint32_t i = 0; i < w->n_threads; i++) {
-		if (o->tid ? has_tid(w, i, o->tid) : w->n_threads == 1) {
-			*ret = i;
-			return 0;
-		}
+	_cleanup_free_ bool *waits = calloc(w->n_threads + 1, sizeof(*waits));
+	size_t n = 0;
+
+	if (!waits)
+		return err_nomem(e, "the threads");
+	for (size_t i = 0; i < w->n_rows; i++) {
+		if (w->rows[i].thread != WAITS_NONE)
+			waits[w->rows[i].thread] |= w->rows[i].stats.count != 0;
 	}
+	for (uint32_t i = 0; i < w->n_threads; i++) {
+		n += waits[i];
+		if (!waits[i] || (o->tid && !has_tid(w, i, o->tid)))
+			continue;
+		*ret = i;
+		if (o->tid)
+			return 0;
+	}
+	if (!o->tid && n == 1)
+		return 0;
 	if (o->tid)
 		err_set(e, -ENOENT, "no wait is of thread %llu", (unsigned long long)o->tid);
 	else
-		err_set(e, -EINVAL, "--chain is of one thread, and %zu waited", w->n_threads);
+		err_set(e, -EINVAL, "--chain is of one thread, and %zu waited", n);
 	err_hint(e, "name it with -t TID; --by thread lists them");
 	return e->code;
 }
@@ -241,15 +270,15 @@ static int print_chain(const struct opts *o, const struct waits *w, struct out *
 		.slowest_path = &slowest,
 		.segments = o->segments,
 		.mark = o->mark };
-	int code = choose_thread(o, w, &p.thread, e);
+	int code = critical_make(&c, w, e);
 
+	if (!code)
+		code = choose_thread(o, w, &p.thread, e);
 	if (!code && o->from_ns >= len) {
 		char text[FORMAT_NUMBER_MAX];
 
 		code = err_set(e, -EINVAL, "the recording ends at %s, before --from", format_time(text, len));
 	}
-	if (!code)
-		code = critical_make(&c, w, e);
 	if (!code)
 		code = o->mark ? add_requests(o, &c, &p, &path, &slowest, e)
 			       : critical_add(&path, &c, p.thread, start + p.window.from_ns,
@@ -314,13 +343,31 @@ static int answer(const struct opts *o, const struct waits *w, struct err *e)
 	return CLI_INCOMPLETE;
 }
 
+/* Show what comes, but for the last table. As live_run(). */
+static int read_live(const struct opts *o, struct waits *w, struct paragraphs *in,
+	const struct waits_opts *opts, struct err *e)
+{
+	const struct report_print p = { .waits = w,
+		.opts = &o->ranking,
+		.format = o->format,
+		.top = o->top,
+		.width = o->width,
+		.last = true };
+
+	return live_run(w, in, opts, &p, e);
+}
+
 static int run(const struct opts *o, struct err *e)
 {
 	const bool each = o->chain || o->interval_ns;
 	/* in order of time, the first record may be a sample */
-	const char *event = o->event ? o->event : o->events || each ? "offcpu-time" : NULL;
-	static const char *const symbolize[] = { "--events", NULL };
-	struct source source = { .pid = -1, .options = o->events || each ? symbolize : NULL };
+	const char *event = o->event ? o->event : o->events || o->live || each ? "offcpu-time" : NULL;
+	const struct waits_opts opts = { .unit = o->unit,
+		.event = event,
+		.each = each,
+		.samples = o->chain && !o->event ? "cpu-clock" : NULL };
+	static const char *const events[] = { "--events", NULL }, *const live[] = { "--live", NULL };
+	struct source source = { .pid = -1, .options = o->events || each ? events : o->live ? live : NULL };
 	struct paragraphs *in = NULL;
 	struct waits waits = { 0 };
 	int status = CLI_FAILED, code;
@@ -328,11 +375,12 @@ static int run(const struct opts *o, struct err *e)
 	code = paragraphs_open(o->files.p, o->files.n, &in, e);
 	if (!code) {
 		paragraphs_open_with(in, source_open, &source);
-		code = waits_read(&waits, in, o->unit, event, each, e);
+		code = o->live ? read_live(o, &waits, in, &opts, e) : waits_read(&waits, in, &opts, e);
 	}
+	/* Ctrl-C may have come before the end */
 	if (!code)
 		code = source_end(&source, e);
-	if (!code)
+	if (code >= 0)
 		status = answer(o, &waits, e);
 	if (status == CLI_OK && source.incomplete)
 		status = CLI_INCOMPLETE;

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #define PROGRESS_AFTER_NS UINT64_C(1000000000)
@@ -561,6 +562,22 @@ static int print_flush(const struct job *j, struct err *e)
 	return n < 0 || fflush(stdout) != 0 ? err_sys(e, -errno, "cannot write to standard output") : 0;
 }
 
+static void on_interrupt(int sig)
+{
+	(void)sig;
+}
+
+/* Ctrl-C in a pipeline goes to the recorder too, which then writes the end: only a second one ends this. */
+static void let_recorder_end(void)
+{
+	const struct sigaction once = { .sa_handler = on_interrupt,
+		.sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
+	struct sigaction now;
+
+	if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+		sigaction(SIGINT, &once, NULL);
+}
+
 /*
  * Print what each flush has, as soon as it is there. Names and kinds are those of all samples so far, and are
  * looked for again only when there are new ones.
@@ -568,7 +585,11 @@ static int print_flush(const struct job *j, struct err *e)
 static int print_live(struct job *j, const struct resolve_opts *ro, struct err *e)
 {
 	size_t known = 0;
-	int more = 1, rc = cap_reader_follow(j->o->path, j->o->events, &j->c, e);
+	int more = 1, rc;
+
+	if (strcmp(j->o->path, "-") == 0)
+		let_recorder_end();
+	rc = cap_reader_follow(j->o->path, j->o->events, &j->c, e);
 
 	while (rc == 0 && more) {
 		more = cap_reader_next(j->c, e);

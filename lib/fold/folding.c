@@ -354,11 +354,13 @@ static int add_line(
 static int end_waker(struct folding *f, struct err *e)
 {
 	struct perfscript_str name = f->waker;
-	const char *space = name.len ? memrchr(name.p, ' ', name.len) : NULL, *end = name.p + name.len;
+	const char *space, *end;
 	size_t at = f->functions.len;
 
 	if (!name.len)
 		return 0;
+	space = memrchr(name.p, ' ', name.len);
+	end = name.p + name.len;
 	f->waker.len = 0;
 	if (!space || name.p[0] == '[')
 		space = end;
@@ -451,6 +453,11 @@ static int keep_name(char **where, struct perfscript_str name, struct err *e)
 	return *where ? 0 : err_nomem(e, "the name of an event");
 }
 
+static bool is_event(const char *name, const struct perfscript_str *event)
+{
+	return strlen(name) == event->len && memcmp(name, event->p, event->len) == 0;
+}
+
 /* Set whether the record is of the event to fold; the first event seen is chosen if none was given. */
 static int choose(struct folding *f, struct record *r, struct err *e)
 {
@@ -462,7 +469,7 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 		return 0;
 	if (!rep->event)
 		return keep_name(&rep->event, *event, e);
-	if (strlen(rep->event) == event->len && memcmp(rep->event, event->p, event->len) == 0)
+	if (is_event(rep->event, event) || (f->o->also && is_event(f->o->also, event)))
 		return 0;
 	r->chosen = false;
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);

@@ -120,6 +120,7 @@ struct folding_opts {
 	const char *const *kinds; /* lists, "poll,pipe": only waits of these kinds; NULL: of all */
 	size_t n_kinds;
 	const char *event; /* the one to fold; NULL or "": the first one seen */
+	const char *also; /* another one, for a client that knows them apart; NULL = none */
 	struct foldframe_opts frames;
 	const struct folding_client *client; /* NULL = none */
 };

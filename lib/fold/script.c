@@ -300,37 +300,48 @@ static bool wait_number(struct perfscript_str value, bool *has, uint64_t *ret)
 	return *has;
 }
 
+/* The words of a comment, with their lengths: they are compared with each word of each record. */
+static const struct word {
+	const char *key;
+	size_t len;
+	enum { WORD_NUMBER, WORD_TEXT, WORD_FLAG } kind;
+	size_t at, has; /* in struct perfscript_wait; the latter of numbers */
+} words[] = {
+#define AT(m) offsetof(struct perfscript_wait, m)
+#define WORD(key, kind, ...)                                                                                 \
+	{                                                                                                    \
+		key, sizeof(key) - 1, kind, __VA_ARGS__                                                      \
+	}
+	WORD("count", WORD_NUMBER, AT(count), AT(has_count)),
+	WORD("total_ns", WORD_NUMBER, AT(total_ns), AT(has_total)),
+	WORD("max_ns", WORD_NUMBER, AT(max_ns), AT(has_max)),
+	WORD("runnable_ns", WORD_NUMBER, AT(runnable_ns), AT(has_runnable)),
+	WORD("state", WORD_TEXT, AT(state), 0),
+	WORD("kind", WORD_TEXT, AT(kind), 0),
+	WORD("waker", WORD_TEXT, AT(waker), 0),
+	WORD("open", WORD_FLAG, AT(open), 0),
+	WORD("initial", WORD_FLAG, AT(initial), 0),
+	WORD("preempted", WORD_FLAG, AT(preempted), 0),
+#undef AT
+#undef WORD
+};
+
 static bool wait_word(struct perfscript_str key, struct perfscript_str value, struct perfscript_wait *w)
 {
-	const bool one = value.len == 1 && value.p[0] == '1';
-	const struct {
-		const char *key;
-		bool *has;
-		uint64_t *number;
-		struct perfscript_str *text;
-		bool *flag;
-	} words[] = {
-		{ "count", &w->has_count, &w->count, NULL, NULL },
-		{ "total_ns", &w->has_total, &w->total_ns, NULL, NULL },
-		{ "max_ns", &w->has_max, &w->max_ns, NULL, NULL },
-		{ "runnable_ns", &w->has_runnable, &w->runnable_ns, NULL, NULL },
-		{ "state", NULL, NULL, &w->state, NULL },
-		{ "kind", NULL, NULL, &w->kind, NULL },
-		{ "waker", NULL, NULL, &w->waker, NULL },
-		{ "open", NULL, NULL, NULL, &w->open },
-		{ "initial", NULL, NULL, NULL, &w->initial },
-		{ "preempted", NULL, NULL, NULL, &w->preempted },
-	};
+	char *base = (char *)w;
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		if (key.len != strlen(words[i].key) || memcmp(key.p, words[i].key, key.len) != 0)
+		void *at = base + words[i].at;
+
+		if (key.len != words[i].len || memcmp(key.p, words[i].key, key.len) != 0)
 			continue;
-		if (words[i].number)
-			return wait_number(value, words[i].has, words[i].number);
-		if (words[i].text)
-			*words[i].text = value;
+		if (words[i].kind == WORD_NUMBER)
+			return wait_number(value, (bool *)(base + words[i].has), at);
+		if (words[i].kind == WORD_TEXT)
+			*(struct perfscript_str *)at = value;
 		else
-			*words[i].flag = one;
+			*(bool *)at = value.len == 1 && value.p[0] == '1';
+		return true;
 	}
 	return true;
 }
@@ -401,6 +412,8 @@ struct paragraphs {
 	size_t n_paths, next_path;
 	int (*open)(void *ctx, const char *path, struct err *e); /* NULL: open(2) */
 	void *open_ctx;
+	int (*wait)(void *ctx, int fd, struct err *e); /* NULL: none */
+	void *wait_ctx;
 	int fd; /* -1: none open */
 	bool fresh; /* nothing was read from FD yet */
 	char *buf;
@@ -438,6 +451,12 @@ void paragraphs_open_with(
 {
 	p->open = open;
 	p->open_ctx = ctx;
+}
+
+void paragraphs_wait_with(struct paragraphs *p, int (*wait)(void *ctx, int fd, struct err *e), void *ctx)
+{
+	p->wait = wait;
+	p->wait_ctx = ctx;
 }
 
 void paragraphs_close(struct paragraphs *p)
@@ -523,6 +542,8 @@ static int fill(struct paragraphs *p, struct err *e)
 		if (p->fd < 0 && (code = open_next(p, e)) != 0)
 			return code;
 		path = p->paths[p->next_path - 1];
+		if (p->wait && (code = p->wait(p->wait_ctx, p->fd, e)) != 0)
+			return code;
 		n = read(p->fd, p->buf + p->len, p->cap - p->len - 1);
 		if (n < 0 && errno == EINTR)
 			continue;

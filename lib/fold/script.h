@@ -136,6 +136,12 @@ void paragraphs_open_with(
 	struct paragraphs *p, int (*open)(void *ctx, const char *path, struct err *e), void *ctx);
 
 /*
+ * Before each read of a descriptor call WAIT, which returns 0 when there is something to read, or -errno,
+ * which paragraphs_next() then returns.
+ */
+void paragraphs_wait_with(struct paragraphs *p, int (*wait)(void *ctx, int fd, struct err *e), void *ctx);
+
+/*
  * 1 with the next paragraph, 0 at the end, or -errno if a file cannot be opened or read. -EINVAL
  * with a hint for a perf.data file or a capture.
  */

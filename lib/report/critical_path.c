@@ -37,11 +37,56 @@ static size_t order(struct critical_waits *c, struct critical_wait *p, size_t n)
 	return kept;
 }
 
+static int by_at(const void *a, const void *b)
+{
+	const struct critical_sample *x = a, *y = b;
+
+	return x->at_ns != y->at_ns ? CMP(x->at_ns, y->at_ns) : CMP(x->path, y->path);
+}
+
+/* The samples of each thread. */
+static int make_samples(struct critical_waits *c)
+{
+	const struct waits *w = c->w;
+	_cleanup_free_ size_t *next = calloc(w->n_threads + 1, sizeof(*next));
+
+	c->samples = calloc(w->n_samples + 1, sizeof(*c->samples));
+	c->first_sample = calloc(w->n_threads + 1, sizeof(*c->first_sample));
+	if (!next || !c->samples || !c->first_sample)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->n_samples; i++) {
+		uint32_t thread = w->rows[w->samples[i].row].thread;
+
+		if (thread != WAITS_NONE)
+			c->first_sample[thread + 1]++;
+	}
+	for (size_t i = 0; i < w->n_threads; i++) {
+		c->first_sample[i + 1] += c->first_sample[i];
+		next[i] = c->first_sample[i];
+	}
+	for (size_t i = 0; i < w->n_samples; i++) {
+		const struct wait_row *row = &w->rows[w->samples[i].row];
+
+		if (row->thread != WAITS_NONE)
+			c->samples[next[row->thread]++] =
+				(struct critical_sample){ w->samples[i].at_ns, row->path };
+	}
+	for (size_t i = 0; i < w->n_threads; i++) {
+		size_t n = c->first_sample[i + 1] - c->first_sample[i];
+
+		if (n)
+			qsort(c->samples + c->first_sample[i], n, sizeof(*c->samples), by_at);
+	}
+	return 0;
+}
+
 int critical_make(struct critical_waits *c, const struct waits *w, struct err *e)
 {
 	size_t *next = NULL, n = 0;
 
 	*c = (struct critical_waits){ .w = w };
+	if (make_samples(c) != 0)
+		return err_nomem(e, "the samples of threads");
 	c->p = calloc(w->n_events + 1, sizeof(*c->p));
 	c->first = calloc(w->n_threads + 1, sizeof(*c->first));
 	c->on_path = calloc(w->n_threads + 1, sizeof(*c->on_path));
@@ -83,6 +128,8 @@ int critical_make(struct critical_waits *c, const struct waits *w, struct err *e
 void critical_free(struct critical_waits *c)
 {
 	free(c->p);
+	free(c->samples);
+	free(c->first_sample);
 	free(c->first);
 	free(c->on_path);
 	*c = (struct critical_waits){ 0 };
@@ -244,47 +291,117 @@ int critical_walk(const struct critical_waits *c, uint32_t thread, uint64_t from
 
 struct adding {
 	struct critical_path *path;
-	const struct waits *w;
+	const struct critical_waits *c;
 	bool segments;
 };
+
+/* Add LEN of the present stretch of time to the part that is like PART. */
+static int add_part(struct critical_path *path, const struct critical_part *part, uint64_t len, struct err *e)
+{
+	const bool placed = part->what == CRITICAL_BLOCKED || part->sampled;
+	struct critical_part *at;
+	uint32_t place = 0, i;
+	bool added;
+
+	if (placed) {
+		place = idmap_put(
+			&path->by_place, part->path, part->kind, (uint32_t)path->by_place.n + 1, NULL);
+		if (place == UINT32_MAX)
+			return err_nomem(e, "the path");
+	}
+	i = idmap_put(&path->by_part, (uint64_t)part->thread << 32 | place,
+		(uint64_t)part->waker << 32 | (uint64_t)part->what << 8 | (uint64_t)part->end,
+		(uint32_t)path->n, &added);
+	if (i == UINT32_MAX || base_grow(&path->parts, &path->cap, path->n + 1, sizeof(*path->parts)) != 0)
+		return err_nomem(e, "the path");
+	if (added)
+		path->parts[path->n++] = *part;
+	at = &path->parts[i];
+	if (at->stretch != path->n_stretches) {
+		at->stretch = path->n_stretches;
+		at->stretch_ns = 0;
+		at->count++;
+	}
+	at->stretch_ns += len;
+	at->max_ns = MAX(at->max_ns, at->stretch_ns);
+	at->total += len;
+	return 0;
+}
+
+/* The first sample of THREAD at T or later. */
+static size_t find_sample(const struct critical_waits *c, uint32_t thread, uint64_t t)
+{
+	size_t low = c->first_sample[thread], high = c->first_sample[thread + 1];
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->samples[mid].at_ns < t)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Divide what is running among its samples, to the nanosecond. */
+static int add_running(struct adding *a, const struct critical_segment *s, struct err *e)
+{
+	const uint64_t len = s->to_ns - s->from_ns;
+	const size_t first = find_sample(a->c, s->thread, s->from_ns);
+	const size_t n = find_sample(a->c, s->thread, s->to_ns) - first;
+	struct critical_part part = { .thread = s->thread, .what = s->what, .sampled = n };
+	uint64_t given = 0;
+	int code = 0;
+
+	if (!n)
+		return add_part(a->path, &part, len, e);
+	for (size_t i = 0; i < n && !code; i++) {
+		const uint64_t upto = (uint64_t)((wait_sum)len * (i + 1) / n);
+
+		part.path = a->c->samples[first + i].path;
+		code = add_part(a->path, &part, upto - given, e);
+		given = upto;
+	}
+	a->path->sampled += len;
+	a->path->n_samples += n;
+	return code;
+}
+
+static int add_blocked(struct adding *a, const struct critical_segment *s, struct err *e)
+{
+	const struct waits *w = a->c->w;
+	const struct wait_event *event = &w->events[s->event];
+	const struct critical_part part = { .thread = s->thread,
+		.what = s->what,
+		.end = s->end,
+		.path = w->rows[event->row].path,
+		.kind = w->rows[event->row].kind,
+		.waker = event->waker == WAITS_NONE ? 0 : w->wakers[event->waker].name };
+
+	a->path->blocked[s->end] += s->to_ns - s->from_ns;
+	return add_part(a->path, &part, s->to_ns - s->from_ns, e);
+}
 
 static int add_segment(void *ctx, const struct critical_segment *s, struct err *e)
 {
 	struct adding *a = ctx;
 	struct critical_path *path = a->path;
-	const struct wait_event *event = s->event == WAITS_NONE ? NULL : &a->w->events[s->event];
-	struct critical_part part = { .thread = s->thread, .what = s->what, .end = s->end }, *at;
 	const uint64_t len = s->to_ns - s->from_ns;
-	uint32_t place = 0, i;
-	bool added;
+	int code;
 
-	if (s->what == CRITICAL_BLOCKED) {
-		const struct wait_row *row = &a->w->rows[event->row];
-
-		part.path = row->path;
-		part.kind = row->kind;
-		part.waker = event->waker == WAITS_NONE ? 0 : a->w->wakers[event->waker].name;
-		place = idmap_put(
-			&path->by_place, part.path, part.kind, (uint32_t)path->by_place.n + 1, NULL);
-		if (place == UINT32_MAX)
-			return err_nomem(e, "the path");
-		path->blocked[s->end] += len;
-	}
-	i = idmap_put(&path->by_part, (uint64_t)s->thread << 32 | place,
-		(uint64_t)part.waker << 32 | (uint64_t)s->what << 8 | (uint64_t)s->end, (uint32_t)path->n,
-		&added);
-	if (i == UINT32_MAX || base_grow(&path->parts, &path->cap, path->n + 1, sizeof(*path->parts)) != 0)
-		return err_nomem(e, "the path");
-	if (added)
-		path->parts[path->n++] = part;
-	at = &path->parts[i];
-	at->total += len;
-	at->count++;
-	at->max_ns = MAX(at->max_ns, len);
+	path->n_stretches++;
 	path->total += len;
 	path->of[s->what] += len;
-	if (!a->segments)
-		return 0;
+	if (s->what == CRITICAL_BLOCKED)
+		code = add_blocked(a, s, e);
+	else if (s->what == CRITICAL_RUNNING)
+		code = add_running(a, s, e);
+	else
+		code = add_part(
+			path, &(struct critical_part){ .thread = s->thread, .what = s->what }, len, e);
+	if (code || !a->segments)
+		return code;
 	if (base_grow(&path->segments, &path->max_segments, path->n_segments + 1, sizeof(*path->segments)) !=
 		0)
 		return err_nomem(e, "the parts of the path");
@@ -295,7 +412,7 @@ static int add_segment(void *ctx, const struct critical_segment *s, struct err *
 int critical_add(struct critical_path *path, const struct critical_waits *c, uint32_t thread, uint64_t from,
 	uint64_t to, bool segments, struct err *e)
 {
-	struct adding a = { path, c->w, segments };
+	struct adding a = { path, c, segments };
 	const size_t first = path->n_segments;
 	int code = critical_walk(c, thread, from, to, add_segment, &a, e);
 
@@ -313,13 +430,14 @@ static int by_total(const void *a, const void *b)
 {
 	const struct critical_part *x = a, *y = b;
 
-	return x->total != y->total     ? CMP(y->total, x->total)
-	       : x->thread != y->thread ? CMP(x->thread, y->thread)
-	       : x->what != y->what     ? CMP(x->what, y->what)
-	       : x->path != y->path     ? CMP(x->path, y->path)
-	       : x->kind != y->kind     ? CMP(x->kind, y->kind)
-	       : x->end != y->end       ? CMP(x->end, y->end)
-					: CMP(x->waker, y->waker);
+	return x->total != y->total       ? CMP(y->total, x->total)
+	       : x->thread != y->thread   ? CMP(x->thread, y->thread)
+	       : x->what != y->what       ? CMP(x->what, y->what)
+	       : x->sampled != y->sampled ? CMP(x->sampled, y->sampled)
+	       : x->path != y->path       ? CMP(x->path, y->path)
+	       : x->kind != y->kind       ? CMP(x->kind, y->kind)
+	       : x->end != y->end         ? CMP(x->end, y->end)
+					  : CMP(x->waker, y->waker);
 }
 
 void critical_sort(struct critical_path *path)

@@ -5,7 +5,8 @@
  * The path is found backwards, from the end of a window of time to its beginning, and each nanosecond belongs
  * to one part of it:
  *
- *   running    between two waits, on a CPU as far as is known
+ *   running    between two waits, on a CPU as far as is known; if the clock fired meanwhile, its time is
+ *              divided among what the thread executed then
  *   runnable   at the end of a wait, on a run queue: after the wake-up, or since it lost the CPU
  *   blocked    before that. If another thread ended the wait and was recorded, the path goes on in that
  * thread, from the wake-up back to where the wait began, and returns. Else it is the wait itself.
@@ -63,11 +64,19 @@ struct critical_wait {
 	uint32_t event;
 };
 
+/* What a thread executed when the clock fired. */
+struct critical_sample {
+	uint64_t at_ns;
+	uint32_t path;
+};
+
 struct critical_waits {
 	const struct waits *w;
 	struct critical_wait
 		*p; /* of all threads: by thread, then by time, without gap or overlap within it */
 	size_t *first; /* by thread, and one more */
+	struct critical_sample *samples; /* of all threads: by thread, then by time */
+	size_t *first_sample; /* by thread, and one more */
 	size_t n_cut; /* waits that overlapped others of their thread */
 	bool *on_path; /* by thread, while walking */
 };
@@ -88,16 +97,21 @@ struct critical_part {
 	uint32_t thread;
 	enum critical_what what;
 	enum critical_end end;
-	uint32_t path, kind; /* of what is blocked */
+	bool sampled; /* running: its part of the time by samples */
+	uint32_t path, kind; /* of what is blocked; the former also of what is sampled */
 	uint32_t waker; /* string: who ended it; 0 = not known */
 	wait_sum total;
-	uint64_t count, max_ns;
+	uint64_t count, max_ns; /* of stretches of time */
+	/* while adding: the last stretch, and what this has of it */
+	uint64_t stretch, stretch_ns;
 };
 
 struct critical_path {
 	wait_sum total; /* = of the parts, and of what they are */
 	wait_sum of[CRITICAL_WHATS];
 	wait_sum blocked[CRITICAL_ENDS];
+	wait_sum sampled; /* of what is running */
+	uint64_t n_samples, n_stretches;
 	struct critical_part *parts; /* the greatest first */
 	size_t n, cap;
 	struct critical_segment *segments; /* in order of time, if requested */

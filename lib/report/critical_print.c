@@ -23,6 +23,17 @@ static const struct critical_path *segments_of(const struct critical_print *p)
 	return p->mark ? p->slowest_path : p->path;
 }
 
+static bool has_place(const struct critical_part *part)
+{
+	return part->what == CRITICAL_BLOCKED || part->sampled;
+}
+
+/* Why a part is one of its own. */
+static const char *why_of(const struct critical_part *part)
+{
+	return part->what == CRITICAL_BLOCKED ? ends[part->end] : part->sampled ? "samples" : "";
+}
+
 /* A segment as a part, for what both print alike. */
 static struct critical_part part_of(const struct waits *w, const struct critical_segment *s)
 {
@@ -65,6 +76,8 @@ static void put_what(struct buf *b, const struct waits *w, const struct critical
 		format_string(b, w, part->kind);
 	else
 		buftext_str(b, whats[CRITICAL_BLOCKED]);
+	if (part->sampled)
+		buftext_str(b, " (by samples)");
 	if (part->what != CRITICAL_BLOCKED)
 		return;
 	if (part->end == CRITICAL_NOT_ENDED) {
@@ -99,7 +112,7 @@ static void put_names(
 	b->failed |= name.failed || what.failed;
 	buf_free(&name);
 	buf_free(&what);
-	if (part->what != CRITICAL_BLOCKED)
+	if (!has_place(part))
 		return;
 	buftext_printf(b, "%*s", FORMAT_INDENT, "");
 	format_path(b, w, &w->paths[part->path], p->width - FORMAT_INDENT);
@@ -189,6 +202,20 @@ static void put_blocked(struct buf *b, const struct critical_path *path)
 	buftext_str(b, any ? "\n" : "");
 }
 
+/* How much of what is running has a place. */
+static void put_sampled(struct buf *b, const struct waits *w, const struct critical_path *path)
+{
+	char text[FORMAT_NUMBER_MAX];
+
+	if (!w->n_samples)
+		return;
+	buftext_str(b, "sampled    ");
+	format_counted(b, path->n_samples, "sample", "samples");
+	buftext_str(b, " in ");
+	buftext_str(b, format_time(text, path->sampled));
+	buftext_str(b, " of what is running\n");
+}
+
 static void put_summary(struct buf *b, const struct critical_print *p)
 {
 	static const char *const texts[] = { "running ", "runnable ", "blocked ", "no wait recorded " };
@@ -223,6 +250,7 @@ static void put_summary(struct buf *b, const struct critical_print *p)
 		buftext_str(b, format_time(text, path->of[i]));
 	}
 	buftext_str(b, "\n");
+	put_sampled(b, p->waits, path);
 	put_blocked(b, path);
 	if (!p->waits->n_wakers)
 		buftext_str(b, "wakers     none recorded, so waits are not followed: record with --wakers\n");
@@ -258,8 +286,8 @@ static void put_tsv_names(struct buf *b, const struct waits *w, const struct cri
 	buf_free(&line);
 	buftext_printf(b, "\t%s\t", whats[part->what]);
 	format_string(b, w, blocked ? part->waker : 0);
-	buftext_printf(b, "\t%s\t", blocked ? ends[part->end] : "");
-	if (blocked)
+	buftext_printf(b, "\t%s\t", why_of(part));
+	if (has_place(part))
 		format_tsv_group(b, w, RANKING_STACK,
 			&(struct ranking_group){ .key = part->path, .kind = part->kind });
 	else
@@ -297,10 +325,11 @@ static void json_names(struct format_json *wr, const struct critical_part *part)
 {
 	format_json_group(wr, RANKING_THREAD, &(struct ranking_group){ .key = part->thread });
 	json_str(&wr->j, "what", whats[part->what]);
-	if (part->what != CRITICAL_BLOCKED)
+	if (!has_place(part))
 		return;
-	format_json_text(wr, "waker", part->waker);
-	json_str(&wr->j, "why", ends[part->end]);
+	if (part->what == CRITICAL_BLOCKED)
+		format_json_text(wr, "waker", part->waker);
+	json_str(&wr->j, "why", why_of(part));
 	format_json_group(
 		wr, RANKING_STACK, &(struct ranking_group){ .key = part->path, .kind = part->kind });
 }
@@ -312,6 +341,10 @@ static void json_path(
 
 	format_json_sum(wr, "total_ns", path->total);
 	format_json_sum(wr, "running_ns", path->of[CRITICAL_RUNNING]);
+	if (wr->w->n_samples) {
+		format_json_sum(wr, "sampled_ns", path->sampled);
+		json_u64(&wr->j, "samples", path->n_samples);
+	}
 	format_json_sum(wr, "runnable_ns", path->of[CRITICAL_RUNNABLE]);
 	format_json_sum(wr, "blocked_ns", path->of[CRITICAL_BLOCKED]);
 	format_json_sum(wr, "no_wait_ns", path->of[CRITICAL_OUTSIDE]);

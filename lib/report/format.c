@@ -577,6 +577,12 @@ void format_pass(struct out *o, struct buf *b)
 
 /* --- JSON --- */
 
+void format_json_line(struct format_json *wr, unsigned int indent)
+{
+	if (!wr->one_line)
+		json_line(&wr->j, indent);
+}
+
 void format_json_sum(struct format_json *wr, const char *key, wait_sum v)
 {
 	char digits[40];
@@ -669,7 +675,7 @@ void format_json_stats(struct format_json *wr, const struct wait_stats *s)
 
 static void json_rest(struct format_json *wr, const char *key, const struct ranking_rest *rest)
 {
-	json_line(&wr->j, 2);
+	format_json_line(wr, 2);
 	json_begin(&wr->j, key, '{');
 	format_json_amount(wr, "total", rest->stats.total);
 	json_u64(&wr->j, "places", rest->places);

@@ -69,8 +69,13 @@ struct format_json {
 	struct json j;
 	const struct waits *w;
 	struct buf text;
+	bool last; /* with what ended since the flush before */
+	bool one_line;
 	bool failed; /* memory ran out */
 };
+
+/* json_line(), unless all is to be in one. */
+void format_json_line(struct format_json *wr, unsigned int indent);
 
 void format_json_sum(struct format_json *wr, const char *key, wait_sum v);
 /* A sum, whose key ends in "_ns" if it is a time. */

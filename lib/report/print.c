@@ -6,6 +6,8 @@
 
 static const char called_by[] = "called by";
 
+#define LIVE_WIDE 92 /* columns for those of --live and all others */
+
 /* --- the table --- */
 
 /* The numbers of group G, or their titles if it is NULL. */
@@ -13,23 +15,32 @@ static void put_cells(struct buf *b, const struct report_print *p, const struct 
 	wait_sum ranked, bool self, bool threads, bool p99)
 {
 	const struct waits *w = p->waits;
+	const bool by_last = p->last && p->opts->by_last;
 	char text[FORMAT_NUMBER_MAX];
 
 	if (g)
 		snprintf(text, sizeof(text), "%zu.", rank);
 	format_cell(b, g ? text : "#", 4);
+	if (p->last) {
+		format_cell(b, g ? format_amount(text, w, g->last.total) : "last", 9);
+		if (by_last)
+			format_cell(b, g ? format_percent(text, g->last.total, ranked) : "%", 7);
+		format_cell(b, g ? format_digits(text, g->last.count) : "ended", 8);
+	}
 	format_cell(b,
 		g                             ? format_amount(text, w, g->stats.total)
 		: w->is_time                  ? "time"
 		: w->unit == WAITS_UNIT_COUNT ? "waits"
 					      : "period",
 		9);
-	format_cell(b, g ? format_percent(text, g->stats.total, ranked) : "%", 7);
+	if (!by_last)
+		format_cell(b, g ? format_percent(text, g->stats.total, ranked) : "%", 7);
 	if (self)
 		format_cell(b, g ? format_amount(text, w, g->self) : "self", 9);
 	if (!w->folded) {
 		format_cell(b, g ? format_digits(text, g->stats.count) : "count", 8);
-		format_cell(b, g ? format_amount(text, w, wait_stats_mean(&g->stats)) : "mean", 9);
+		if (!p->last)
+			format_cell(b, g ? format_amount(text, w, wait_stats_mean(&g->stats)) : "mean", 9);
 	}
 	if (p99)
 		format_cell(b, !g ? "p99" : g->has_p99 ? format_time(text, g->p99_ns) : "-", 9);
@@ -58,7 +69,8 @@ static void put_groups(struct buf *b, const struct report_print *p, const struct
 	enum ranking_by by, wait_sum all, const char *title, bool self)
 {
 	const struct waits *w = p->waits;
-	const bool threads = by != RANKING_THREAD && !self;
+	const bool wide = !p->last || p->width >= LIVE_WIDE;
+	const bool threads = by != RANKING_THREAD && !self && wide;
 	const bool callers = title == called_by;
 	size_t n = p->top ? MIN(p->top, groups->n) : groups->n, from = b->len;
 	const bool p99 = has_percentiles(groups, n);
@@ -134,6 +146,20 @@ static bool is_of_waits(const struct waits *w)
 	return !len || (len == sizeof(event) - 1 && memcmp(p, event, len) == 0);
 }
 
+/* What ended since the flush before. */
+static void put_last(struct buf *b, const struct waits *w, const struct ranking *r)
+{
+	char text[FORMAT_NUMBER_MAX];
+
+	buftext_str(b, "last       ");
+	buftext_str(b, format_time(text, w->last_ns));
+	buftext_str(b, ": ");
+	buftext_str(b, format_digits(text, r->last.count));
+	buftext_str(b, ", ");
+	format_sum(b, w, r->last.total);
+	buftext_str(b, " in all\n");
+}
+
 static void put_summary(struct buf *b, const struct report_print *p, const struct ranking *r)
 {
 	const struct waits *w = p->waits;
@@ -163,6 +189,8 @@ static void put_summary(struct buf *b, const struct report_print *p, const struc
 	}
 	format_counted(b, w->n_stacks, "distinct stack", "distinct stacks");
 	buftext_str(b, "\n");
+	if (p->last)
+		put_last(b, w, r);
 	put_parts(b, w, r);
 	if (p->opts->kinds) {
 		buftext_str(b, "only kind  ");
@@ -196,20 +224,23 @@ static void put_set_aside(struct buf *b, const struct report_print *p, const str
 	put_rest(b, p, &r->set_aside_once, "waited once, all the time: ", "; --all ranks them too\n");
 }
 
-static void put_table(struct buf *b, const struct report_print *p, const struct ranking *r)
+void report_table(struct buf *b, const struct report_print *p, const struct ranking *r)
 {
 	const struct ranking_groups *g = &r->groups;
 	enum ranking_by by = p->opts->by;
+	const bool by_last = p->last && p->opts->by_last;
+	const wait_sum ranked = by_last ? r->ranked_last.total : r->ranked;
 	size_t n = p->top ? MIN(p->top, g->n) : g->n;
 
 	put_summary(b, p, r);
 	buftext_str(b, "\n");
 	if (format_heading(b, by, n, g->n, "greatest", "nothing to rank:\n")) {
 		buftext_str(b, "; % of ");
-		format_sum(b, p->waits, r->ranked);
-		buftext_str(b,
-			r->ranked == r->all.total ? ", all of it\n" : ", without what is set aside below\n");
-		put_groups(b, p, g, by, r->ranked, format_title(by == RANKING_STACK ? RANKING_KIND : by),
+		format_sum(b, p->waits, ranked);
+		buftext_str(b, ranked == (by_last ? r->last.total : r->all.total)
+				       ? ", all of it\n"
+				       : ", without what is set aside below\n");
+		put_groups(b, p, g, by, ranked, format_title(by == RANKING_STACK ? RANKING_KIND : by),
 			by == RANKING_FUNCTION);
 	}
 	put_set_aside(b, p, r);
@@ -224,18 +255,24 @@ static void put_tsv_head(struct buf *b, const struct report_print *p, enum ranki
 	buftext_printf(b, "rank\ttotal%s\t", unit);
 	if (self)
 		buftext_printf(b, "self%s\t", unit);
+	if (p->last)
+		buftext_printf(b, "last_total%s\tlast_count\t", unit);
 	buftext_printf(b, "count\tmean%s\tp99%s\tmax%s\tthreads\t", unit, unit, unit);
 	buftext_str(b, format_tsv_title(by));
 	buftext_str(b, "\n");
 }
 
-/* With SELF_FIELD, the time SELF is among them; NULL: it is not known, nor is P99. */
+/* With SELF_FIELD, the time SELF is among them; NULL: it is not known, nor is P99. LAST, if not NULL, too. */
 static void put_tsv_numbers(struct buf *b, const struct waits *w, const struct wait_stats *s, size_t threads,
-	const uint64_t *p99, bool self_field, const wait_sum *self)
+	const uint64_t *p99, bool self_field, const wait_sum *self, const struct wait_last *last)
 {
 	format_tsv_number(b, s->total, true);
 	if (self_field)
 		format_tsv_number(b, self ? *self : 0, self);
+	if (last) {
+		format_tsv_number(b, last->total, true);
+		format_tsv_number(b, last->count, !w->folded);
+	}
 	format_tsv_number(b, s->count, !w->folded);
 	format_tsv_number(b, wait_stats_mean(s), !w->folded);
 	format_tsv_number(b, p99 ? *p99 : 0, p99);
@@ -259,7 +296,7 @@ static void put_tsv(
 	for (size_t i = 0; i < n; i++) {
 		format_tsv_number(b, i + 1, true);
 		put_tsv_numbers(b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), self,
-			&g->p[i].self);
+			&g->p[i].self, p->last ? &g->p[i].last : NULL);
 		format_tsv_group(b, p->waits, by, &g->p[i]);
 		format_pass(o, b);
 	}
@@ -268,14 +305,23 @@ static void put_tsv(
 
 /* --- JSON --- */
 
+static void json_last(struct format_json *wr, const struct wait_last *last)
+{
+	format_json_amount(wr, "last_total", last->total);
+	if (!wr->w->folded)
+		format_json_sum(wr, "last_count", last->count);
+}
+
 static void json_group(struct format_json *wr, enum ranking_by by, const struct ranking_group *g, bool self)
 {
 	const struct waits *w = wr->w;
 
-	json_line(&wr->j, 4);
+	format_json_line(wr, 4);
 	json_begin(&wr->j, NULL, '{');
 	format_json_group(wr, by, g);
 	format_json_stats(wr, &g->stats);
+	if (wr->last)
+		json_last(wr, &g->last);
 	if (g->has_p99)
 		json_u64(&wr->j, "p99_ns", g->p99_ns);
 	else
@@ -292,7 +338,7 @@ static void json_groups(struct format_json *wr, const char *key, const struct re
 {
 	size_t n = p->top ? MIN(p->top, g->n) : g->n;
 
-	json_line(&wr->j, 2);
+	format_json_line(wr, 2);
 	json_begin(&wr->j, key, '[');
 	for (size_t i = 0; i < n; i++)
 		json_group(wr, by, &g->p[i], self);
@@ -304,13 +350,19 @@ static void put_json(struct format_json *wr, const struct report_print *p, const
 	json_begin(&wr->j, NULL, '{');
 	json_str(&wr->j, "by", format_title(p->opts->by));
 	format_json_summary(wr, r);
+	if (p->last) {
+		json_u64(&wr->j, "last_elapsed_ns", p->waits->last_ns);
+		json_last(wr, &r->last);
+	}
 	json_groups(wr, "rows", p, &r->groups, p->opts->by, p->opts->by == RANKING_FUNCTION);
 	json_end(&wr->j, '}');
 }
 
 int report_ranking(struct out *o, const struct report_print *p, const struct ranking *r, struct err *e)
 {
-	struct format_json wr = { .j = { .o = o, .spaced = true }, .w = p->waits };
+	struct format_json wr = {
+		.j = { .o = o, .spaced = true }, .w = p->waits, .last = p->last, .one_line = p->one_line
+	};
 	struct buf b = { 0 };
 	bool failed;
 
@@ -320,7 +372,7 @@ int report_ranking(struct out *o, const struct report_print *p, const struct ran
 	} else if (p->format == REPORT_TSV) {
 		put_tsv(o, &b, p, &r->groups);
 	} else {
-		put_table(&b, p, r);
+		report_table(&b, p, r);
 		format_pass(o, &b);
 	}
 	failed = b.failed || wr.failed;
@@ -370,7 +422,7 @@ static void put_around_tsv(struct out *o, struct buf *b, const struct report_pri
 		buftext_str(b, g->p[i].is_call ? "syscall" : what);
 		buftext_str(b, "\t");
 		put_tsv_numbers(
-			b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), true, NULL);
+			b, p->waits, &g->p[i].stats, g->p[i].threads, known_p99(&g->p[i]), true, NULL, NULL);
 		format_tsv_group(b, p->waits, RANKING_FUNCTION, &g->p[i]);
 		format_pass(o, b);
 	}
@@ -399,7 +451,7 @@ int report_function(struct out *o, const struct report_print *p, const struct ra
 			"relation\ttotal%s\tself%s\tcount\tmean%s\tp99%s\tmax%s\tthreads\tfunction\n", unit,
 			unit, unit, unit, unit);
 		buftext_str(&b, "function\t");
-		put_tsv_numbers(&b, p->waits, &r->total, r->threads, NULL, true, &r->self);
+		put_tsv_numbers(&b, p->waits, &r->total, r->threads, NULL, true, &r->self, NULL);
 		format_clean(&b, name, strlen(name));
 		buftext_str(&b, "\n");
 		put_around_tsv(o, &b, p, &r->callers, "caller");

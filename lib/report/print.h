@@ -21,10 +21,14 @@ struct report_print {
 	enum report_format format;
 	size_t top; /* groups to print; 0 = all */
 	size_t width; /* columns of the table */
+	bool last; /* also what ended since the flush before */
+	bool one_line; /* JSON */
 };
 
 /* 0 or -ENOMEM; out_flush() reports failed writes. */
 int report_ranking(struct out *o, const struct report_print *p, const struct ranking *r, struct err *e);
+/* The table alone. */
+void report_table(struct buf *b, const struct report_print *p, const struct ranking *r);
 int report_function(struct out *o, const struct report_print *p, const struct ranking_function *r,
 	const char *name, struct err *e);
 int report_intervals(struct out *o, const struct report_print *p, const struct ranking *r,

@@ -82,6 +82,12 @@ static void count_threads(struct ranking_groups *g, struct members *m)
 	}
 }
 
+static void add_last(struct wait_last *to, const struct wait_last *last)
+{
+	to->total += last->total;
+	to->count += last->count;
+}
+
 /* Add the row to its group. */
 static int add_row(struct ranking_groups *g, struct members *m, const struct wait_row *row, uint32_t key,
 	uint32_t kind, bool is_call, bool self)
@@ -91,9 +97,10 @@ static int add_row(struct ranking_groups *g, struct members *m, const struct wai
 	if (!group)
 		return -ENOMEM;
 	wait_stats_add(&group->stats, &row->stats);
+	add_last(&group->last, &row->last);
 	if (self)
 		group->self += row->stats.total;
-	if (g->of && row->n_bins) {
+	if (g->of && row->first_bin != WAITS_NONE) {
 		if (base_grow(&g->uses, &g->max_uses, g->n_uses + 1, sizeof(*g->uses)) != 0)
 			return -ENOMEM;
 		g->uses[g->n_uses++] = (struct ranking_use){ (uint32_t)(group - g->p), row };
@@ -110,58 +117,48 @@ static int by_use(const void *a, const void *b)
 	return CMP(x->group, y->group);
 }
 
-static int by_bucket(const void *a, const void *b)
-{
-	const struct wait_bin *x = a, *y = b;
-
-	return CMP(x->bucket, y->bucket);
-}
-
-/* The wait of rank ceil(0.99 * n), where n of them are in the bins; the longest is exact. */
-static uint64_t percentile99(struct wait_bin *bins, size_t n_bins, const struct wait_stats *s)
+/* The wait of rank ceil(0.99 * n), where COUNTS has n of them by bucket; the longest is exact. */
+static uint64_t percentile99(const uint64_t counts[WAIT_BUCKETS], const struct wait_stats *s)
 {
 	const wait_sum rank = s->count - s->count / 100;
 	wait_sum seen = 0;
 
-	if (rank == s->count)
-		return s->max_ns;
-	qsort(bins, n_bins, sizeof(*bins), by_bucket);
-	for (size_t i = 0; i < n_bins; i++) {
-		seen += bins[i].count;
+	for (uint32_t i = 0; i < WAIT_BUCKETS; i++) {
+		seen += counts[i];
 		if (seen >= rank)
-			return MIN(wait_bucket_ns(bins[i].bucket), s->max_ns);
+			return MIN(wait_bucket_ns(i), s->max_ns);
 	}
 	return s->max_ns;
 }
 
-/* Only where each wait of a group is known by itself. */
-static int find_percentiles(struct ranking_groups *g)
+static void add_bins(uint64_t counts[WAIT_BUCKETS], const struct waits *w, const struct wait_row *row)
 {
-	struct wait_bin *bins = NULL;
-	size_t cap = 0, n, from, to;
-	int code = 0;
+	for (uint32_t i = row->first_bin; i != WAITS_NONE; i = w->bins[i].next)
+		counts[w->bins[i].bucket] += w->bins[i].count;
+}
+
+/* Only where each wait of a group is known by itself. Of less than 100, it is the longest. */
+static void find_percentiles(struct ranking_groups *g)
+{
+	uint64_t counts[WAIT_BUCKETS];
+	size_t from, to;
 
 	if (g->n_uses)
 		qsort(g->uses, g->n_uses, sizeof(*g->uses), by_use);
-	for (from = 0; from < g->n_uses && !code; from = to) {
+	for (from = 0; from < g->n_uses; from = to) {
 		struct ranking_group *group = &g->p[g->uses[from].group];
+		const bool known = group->stats.single == group->stats.count;
+		const bool many = known && group->stats.count >= 100;
 
-		n = 0;
-		for (to = from; to < g->n_uses && g->uses[to].group == g->uses[from].group && !code; to++) {
-			const struct wait_row *row = g->uses[to].row;
-
-			code = base_grow(&bins, &cap, n + row->n_bins, sizeof(*bins));
-			if (!code)
-				memcpy(bins + n, g->of->bins + row->first_bin, row->n_bins * sizeof(*bins));
-			n += row->n_bins;
+		if (many)
+			memset(counts, 0, sizeof(counts));
+		for (to = from; to < g->n_uses && g->uses[to].group == g->uses[from].group; to++) {
+			if (many)
+				add_bins(counts, g->of, g->uses[to].row);
 		}
-		if (code || group->stats.single != group->stats.count)
-			continue;
-		group->has_p99 = true;
-		group->p99_ns = percentile99(bins, n, &group->stats);
+		group->has_p99 = known;
+		group->p99_ns = many ? percentile99(counts, &group->stats) : group->stats.max_ns;
 	}
-	free(bins);
-	return code;
 }
 
 /* --- which rows --- */
@@ -319,8 +316,11 @@ static int summarize(struct ranking *r, const struct waits *w, const unsigned ch
 		if (lots[i] == LOT_LEFT_OUT)
 			continue;
 		wait_stats_add(&r->all, &row->stats);
-		if (lots[i] == LOT_RANKED)
+		add_last(&r->last, &row->last);
+		if (lots[i] == LOT_RANKED) {
 			r->ranked += row->stats.total;
+			add_last(&r->ranked_last, &row->last);
+		}
 		if (row->kind == idle) {
 			r->idle += row->stats.total;
 		} else {
@@ -385,6 +385,7 @@ static int compare_strings(const struct waits *w, uint32_t a, uint32_t b)
 struct order {
 	const struct waits *w;
 	enum ranking_by by;
+	bool last;
 };
 
 static int compare_paths(const struct waits *w, const struct wait_path *a, const struct wait_path *b)
@@ -423,14 +424,17 @@ static int compare_keys(const struct order *o, const struct ranking_group *x, co
 static int by_time(const void *a, const void *b, void *order)
 {
 	const struct ranking_group *x = a, *y = b;
-	int c = CMP(y->stats.total, x->stats.total);
+	const struct order *o = order;
+	int c = o->last ? CMP(y->last.total, x->last.total) : 0;
 
-	return c ? c : compare_keys(order, x, y);
+	c = c ? c : CMP(y->stats.total, x->stats.total);
+
+	return c ? c : compare_keys(o, x, y);
 }
 
-static void sort_groups(struct ranking_groups *g, const struct waits *w, enum ranking_by by)
+static void sort_groups(struct ranking_groups *g, const struct waits *w, enum ranking_by by, bool last)
 {
-	struct order o = { .w = w, .by = by };
+	struct order o = { .w = w, .by = by, .last = last };
 
 	if (g->n)
 		qsort_r(g->p, g->n, sizeof(*g->p), by_time, &o);
@@ -490,11 +494,10 @@ int ranking_make(struct ranking *r, const struct waits *w, const struct ranking_
 		if (lots[i] == LOT_RANKED)
 			code = group_row(&r->groups, &m, w, i, opts->by, opts->any_kind, &stamps);
 	}
-	if (!code)
-		code = find_percentiles(&r->groups);
 	if (!code) {
+		find_percentiles(&r->groups);
 		count_threads(&r->groups, &m);
-		sort_groups(&r->groups, w, opts->by);
+		sort_groups(&r->groups, w, opts->by, opts->by_last);
 	}
 	if (!code && opts->rows) {
 		r->row_is_ranked = calloc(w->n_rows + 1, sizeof(*r->row_is_ranked));
@@ -609,17 +612,15 @@ int ranking_function(struct ranking_function *r, const struct waits *w, const st
 		if (!code)
 			code = add_around(r, &callers, &callees, w, i, id, stamps);
 	}
-	if (!code)
-		code = find_percentiles(&r->callers);
-	if (!code)
-		code = find_percentiles(&r->callees);
 	if (!code) {
+		find_percentiles(&r->callers);
+		find_percentiles(&r->callees);
 		distinct(&threads);
 		r->threads = threads.n;
 		count_threads(&r->callers, &callers);
 		count_threads(&r->callees, &callees);
-		sort_groups(&r->callers, w, RANKING_FUNCTION);
-		sort_groups(&r->callees, w, RANKING_FUNCTION);
+		sort_groups(&r->callers, w, RANKING_FUNCTION, false);
+		sort_groups(&r->callees, w, RANKING_FUNCTION, false);
 	}
 	free(callers.p);
 	free(callees.p);

@@ -32,6 +32,7 @@ struct ranking_opts {
 	bool all; /* set nothing aside */
 	const char *kinds; /* only these, separated by commas; NULL = all */
 	bool any_kind; /* places of one path are one, whatever their kinds */
+	bool by_last; /* the greatest time since the flush before is first */
 	bool members; /* keep the threads of groups, too */
 	bool rows; /* keep which rows are ranked, too */
 	/* A place that waited once, all the time, is ranked all the same if this says so; NULL = none is. */
@@ -51,6 +52,7 @@ struct ranking_group {
 	uint32_t kind; /* string; of a place */
 	bool is_call; /* a callee: KEY is a system call, not a function */
 	struct wait_stats stats;
+	struct wait_last last;
 	wait_sum self; /* functions: where it is the innermost one */
 	uint64_t p99_ns; /* 99 of 100 waits are not longer */
 	bool has_p99; /* known only where each wait is known by itself */
@@ -87,6 +89,7 @@ struct ranking {
 	struct ranking_member *members; /* NULL unless requested */
 	bool *row_is_ranked; /* by index of waits->rows; NULL unless requested */
 	wait_sum ranked; /* their time, each wait once */
+	struct wait_last last, ranked_last; /* of all and ranked ones, since the flush before */
 	struct ranking_rest set_aside_idle, set_aside_once;
 };
 

@@ -16,22 +16,40 @@ static const uint32_t units_ns[] = { [WAITS_UNIT_AUTO] = 1,
 
 typedef struct perfscript_str str;
 
+/* What all rows of a stack share. */
+struct place {
+	uint32_t path, module;
+};
+
+/* Sums of a pair of the table. */
+struct cell {
+	struct wait_stats stats;
+	uint32_t bins_1; /* the first bin, plus one; 0 = none */
+};
+
 /* What is needed while reading. */
-struct reader {
+struct waits_reader {
 	struct waits *w;
 	struct folding_client client; /* of FOLDING, with its options */
 	struct folding_opts options;
 	struct folding *folding;
+	struct paragraphs *in;
+	bool started; /* there was a paragraph */
+	bool flushed; /* the last one was a flush */
 	bool plain; /* stacks as fold prints them, without rows */
 	struct foldtab own; /* of folded lines, which folding does not read */
 	const struct foldtab *table; /* of either */
-	struct wait_stats *cells; /* index = pair of the table */
+	struct cell *cells; /* index = pair of the table */
 	size_t max_cells;
-	uint64_t duration_ns; /* of the recording whose records come */
+	uint64_t duration_ns; /* of the recording whose records come, as far as it is known */
+	uint64_t flushed_ns; /* waits->elapsed_ns at the flush before */
 	struct idmap by_process, by_thread;
 	struct intern paths;
+	struct place *places; /* index = stack of the table */
+	size_t n_places, max_places, max_rows;
 	bool each; /* keep events */
-	struct idmap by_bin; /* (pair, bucket): index in waits->bins */
+	const char *samples; /* the event of samples, of which nothing is summed; NULL: none */
+	struct hashtable by_bin; /* of waits->bins */
 	struct intern wakers; /* of events, as the text has them */
 };
 
@@ -141,22 +159,28 @@ static bool seconds(str value, uint64_t *ns)
 	return !__builtin_mul_overflow(s, NS_PER_S, ns) && !__builtin_add_overflow(*ns, fraction, ns);
 }
 
-static int add_bin(struct reader *r, uint32_t pair, uint64_t ns, struct err *e)
+static int add_bin(struct waits_reader *r, struct cell *c, uint32_t pair, uint64_t ns, struct err *e)
 {
 	struct waits *w = r->w;
-	uint32_t bucket = wait_bucket(ns), at;
-	bool added;
+	const uint32_t bucket = wait_bucket(ns);
+	const uint64_t hash = hash_mul(((uint64_t)pair << 32 | bucket) ^ HASH_K0, HASH_K1);
+	uint32_t at =
+		HASHTABLE_FIND(&r->by_bin, hash, i, w->bins[i].row == pair && w->bins[i].bucket == bucket);
 
-	at = idmap_put(&r->by_bin, pair, bucket, (uint32_t)w->n_bins, &added);
-	if (at == UINT32_MAX || base_grow(&w->bins, &w->max_bins, w->n_bins + 1, sizeof(*w->bins)) != 0)
-		return err_nomem(e, "how long waits were");
-	if (added)
-		w->bins[w->n_bins++] = (struct wait_bin){ .row = pair, .bucket = bucket };
+	if (at == HASHTABLE_NONE) {
+		if (w->n_bins >= HASHTABLE_MAX || hashtable_reserve(&r->by_bin, 1) != 0 ||
+			base_grow(&w->bins, &w->max_bins, w->n_bins + 1, sizeof(*w->bins)) != 0)
+			return err_nomem(e, "how long waits were");
+		at = (uint32_t)w->n_bins++;
+		w->bins[at] = (struct wait_bin){ .row = pair, .bucket = bucket, .next = c->bins_1 - 1 };
+		c->bins_1 = at + 1;
+		hashtable_add(&r->by_bin, hash, at);
+	}
 	w->bins[at].count++;
 	return 0;
 }
 
-static int add_event(struct reader *r, const struct folding_added *a, struct err *e)
+static int add_event(struct waits_reader *r, const struct folding_added *a, struct err *e)
 {
 	struct waits *w = r->w;
 	struct wait_event v = { .row = a->pair,
@@ -187,34 +211,18 @@ static int add_event(struct reader *r, const struct folding_added *a, struct err
 	return 0;
 }
 
-static int by_row(const void *a, const void *b)
-{
-	const struct wait_bin *x = a, *y = b;
-
-	return x->row != y->row ? CMP(x->row, y->row) : CMP(x->bucket, y->bucket);
-}
-
-static void sort_bins(struct waits *w)
-{
-	if (w->n_bins)
-		qsort(w->bins, w->n_bins, sizeof(*w->bins), by_row);
-	for (size_t i = 0; i < w->n_bins; i++) {
-		struct wait_row *row = &w->rows[w->bins[i].row];
-
-		if (!row->n_bins++)
-			row->first_bin = i;
-	}
-}
-
 /* --- the comments at the top --- */
 
-static void add_duration(struct reader *r, str value)
+/* AGAIN: a flush has the time of the same recording. */
+static void add_duration(struct waits_reader *r, str value, bool again)
 {
 	struct waits *w = r->w;
 	uint64_t ns, all;
 
 	if (!seconds(value, &ns) || __builtin_add_overflow(w->elapsed_ns, ns, &all))
 		return;
+	if (again)
+		all -= r->duration_ns;
 	r->duration_ns = ns;
 	w->elapsed_ns = all;
 }
@@ -238,15 +246,18 @@ static void add_loss(struct waits *w, str name, uint64_t count)
 static void on_comment(void *ctx, const char *p, size_t len)
 {
 	static const char damaged[] = "# damaged: ";
-	struct reader *r = ctx;
+	struct waits_reader *r = ctx;
 	struct waits *w = r->w;
 	str line = { p, len }, value, name;
 	uint64_t count;
 
 	if (begins(line, "# host:") && find_value(line, " duration=", &value)) {
-		add_duration(r, value);
+		add_duration(r, value, false);
 		if (!w->start_ns && find_value(line, " monotonic=", &value))
 			seconds(value, &w->start_ns);
+	} else if (begins(line, "# flush:") && find_value(line, " duration=", &value)) {
+		r->flushed = true;
+		add_duration(r, value, true);
 	} else if (begins(line, "# lost:") && find_value(line, " name=", &name) &&
 		   find_value(line, " count=", &value) && number(value, &count)) {
 		add_loss(w, name, count);
@@ -307,7 +318,7 @@ static void on_name(
 	put_label(out, &l);
 }
 
-static struct wait_stats *cell_of(struct reader *r, uint32_t pair, struct err *e)
+static struct cell *cell_of(struct waits_reader *r, uint32_t pair, struct err *e)
 {
 	if (pair >= r->max_cells &&
 		base_grow(&r->cells, &r->max_cells, (size_t)pair + 1, sizeof(*r->cells)) != 0) {
@@ -317,11 +328,27 @@ static struct wait_stats *cell_of(struct reader *r, uint32_t pair, struct err *e
 	return &r->cells[pair];
 }
 
+/* Of sums of samples it is not known when each was. */
+static int add_sample(struct waits_reader *r, const struct folding_added *a, struct err *e)
+{
+	struct waits *w = r->w;
+	struct wait_sample v = { .row = a->pair };
+
+	if ((a->wait->has_count && a->wait->count != 1) || w->n_samples >= UINT32_MAX ||
+		!perfscript_time(a->header, &v.at_ns))
+		return 0;
+	if (base_grow(&w->samples, &w->max_samples, w->n_samples + 1, sizeof(*w->samples)) != 0)
+		return err_nomem(e, "each sample");
+	w->samples[w->n_samples++] = v;
+	return 0;
+}
+
 static int on_added(void *ctx, const struct folding_added *a, const char **bad, struct err *e)
 {
-	struct reader *r = ctx;
+	struct waits_reader *r = ctx;
 	const struct perfscript_wait *wait = a->wait;
-	struct wait_stats *s = cell_of(r, a->pair, e);
+	struct cell *c = cell_of(r, a->pair, e);
+	struct wait_stats *s = c ? &c->stats : NULL;
 	uint64_t total = wait->has_total ? wait->total_ns : a->weight;
 	uint64_t count = wait->has_count ? wait->count : 1;
 	double mean = count ? (double)total / (double)count : (double)total;
@@ -332,6 +359,8 @@ static int on_added(void *ctx, const struct folding_added *a, const char **bad, 
 	(void)bad;
 	if (!s)
 		return -ENOMEM;
+	if (r->samples && is(a->header->event, r->samples))
+		return add_sample(r, a, e);
 	r->w->is_time |= wait->has_total;
 	s->total += total;
 	s->count += count;
@@ -349,7 +378,7 @@ static int on_added(void *ctx, const struct folding_added *a, const char **bad, 
 	}
 	if (single) {
 		s->single++;
-		code = add_bin(r, a->pair, total, e);
+		code = add_bin(r, c, a->pair, total, e);
 		if (!code && r->each)
 			code = add_event(r, a, e);
 	} else if (r->each) {
@@ -402,7 +431,7 @@ static bool is_folded(const struct paragraph *para)
 }
 
 /* Add the line as it is. STACK begins behind the ';' after FIRST, or is empty. */
-static int add_plain(struct reader *r, str first, str stack, uint64_t sum, struct err *e)
+static int add_plain(struct waits_reader *r, str first, str stack, uint64_t sum, struct err *e)
 {
 	const char *begin = first.p + first.len;
 	uint32_t name = intern_put(&r->own.names, first.p, first.len);
@@ -417,11 +446,11 @@ static int add_plain(struct reader *r, str first, str stack, uint64_t sum, struc
 	return 0;
 }
 
-static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
+static int add_folded(struct waits_reader *r, str stack, uint64_t sum, struct err *e)
 {
 	struct buf label = { 0 };
 	struct label l = { 0 };
-	struct wait_stats *s;
+	struct cell *c;
 	uint32_t name, frames, pair;
 	str first = perfscript_split(&stack, ';'), tid;
 
@@ -442,16 +471,16 @@ static int add_folded(struct reader *r, str stack, uint64_t sum, struct err *e)
 	pair = foldtab_pair(&r->own, name, frames);
 	if (pair == FOLDTAB_NONE)
 		return err_nomem(e, "the distinct stacks");
-	s = cell_of(r, pair, e);
-	if (!s)
+	c = cell_of(r, pair, e);
+	if (!c)
 		return -ENOMEM;
-	s->total += sum;
+	c->stats.total += sum;
 	r->w->n_records++;
 	return 0;
 }
 
 static int folded_add(
-	struct reader *r, const struct paragraphs *in, const struct paragraph *para, struct err *e)
+	struct waits_reader *r, const struct paragraphs *in, const struct paragraph *para, struct err *e)
 {
 	str text = { para->text, para->len }, stack, sum;
 	struct waits *w = r->w;
@@ -590,7 +619,7 @@ static str find_call(const struct frames *kernel)
 }
 
 /* The index of the path, which is added if it is new; WAITS_NONE when memory runs out. */
-static uint32_t put_path(struct reader *r, const struct frames *f, bool kernel, str call)
+static uint32_t put_path(struct waits_reader *r, const struct frames *f, bool kernel, str call)
 {
 	struct waits *w = r->w;
 	struct wait_path path = { .first = w->n_functions, .kernel = kernel };
@@ -627,18 +656,14 @@ static uint32_t put_path(struct reader *r, const struct frames *f, bool kernel, 
 	return id;
 }
 
-/* What all rows of a stack share. */
-struct place {
-	uint32_t path, module;
-};
-
-static int make_places(struct reader *r, struct place *places)
+/* Of the stacks that are new. */
+static int make_places(struct waits_reader *r)
 {
 	struct waits *w = r->w;
 	struct frames user = { 0 }, kernel = { 0 };
-	int code = 0;
+	int code = base_grow(&r->places, &r->max_places, r->table->stacks.n, sizeof(*r->places));
 
-	for (uint32_t i = 0; i < r->table->stacks.n && !code; i++) {
+	for (uint32_t i = (uint32_t)r->n_places; i < r->table->stacks.n && !code; i++) {
 		str text, module, call;
 		bool only_kernel;
 
@@ -648,10 +673,11 @@ static int make_places(struct reader *r, struct place *places)
 			break;
 		call = find_call(&kernel);
 		only_kernel = !user.n && !call.len;
-		places[i].path = put_path(r, only_kernel ? &kernel : &user, only_kernel, call);
-		places[i].module = keep(w, module);
-		if (places[i].path == WAITS_NONE || places[i].module == INTERN_NONE)
+		r->places[i].path = put_path(r, only_kernel ? &kernel : &user, only_kernel, call);
+		r->places[i].module = keep(w, module);
+		if (r->places[i].path == WAITS_NONE || r->places[i].module == INTERN_NONE)
 			code = -ENOMEM;
+		r->n_places = i + 1;
 	}
 	free(user.p);
 	free(kernel.p);
@@ -660,7 +686,7 @@ static int make_places(struct reader *r, struct place *places)
 
 /* --- threads and processes --- */
 
-static uint32_t put_process(struct reader *r, const struct label *l)
+static uint32_t put_process(struct waits_reader *r, const struct label *l)
 {
 	struct waits *w = r->w;
 	uint32_t name = keep(w, l->process.len ? l->process : l->comm), id = keep(w, l->pid), at;
@@ -680,7 +706,7 @@ static uint32_t put_process(struct reader *r, const struct label *l)
 	return at;
 }
 
-static uint32_t put_thread(struct reader *r, const struct label *l, uint32_t process)
+static uint32_t put_thread(struct waits_reader *r, const struct label *l, uint32_t process)
 {
 	struct waits *w = r->w;
 	uint32_t name = keep(w, l->comm), id = keep(w, l->tid), at;
@@ -698,8 +724,7 @@ static uint32_t put_thread(struct reader *r, const struct label *l, uint32_t pro
 	return at;
 }
 
-static int make_row(
-	struct reader *r, const struct foldtab_pair *pair, const struct place *places, struct wait_row *row)
+static int make_row(struct waits_reader *r, const struct foldtab_pair *pair, struct wait_row *row)
 {
 	struct waits *w = r->w;
 	struct label l;
@@ -707,8 +732,8 @@ static int make_row(
 
 	text.p = intern_text(&r->table->names, pair->name, &text.len);
 	l = get_label(text);
-	row->path = places[pair->stack].path;
-	row->module = places[pair->stack].module;
+	row->path = r->places[pair->stack].path;
+	row->module = r->places[pair->stack].module;
 	row->kind = keep(w, l.kind);
 	row->state = keep(w, l.state);
 	row->waker = keep(w, l.waker);
@@ -724,13 +749,25 @@ static int make_row(
 	}
 	w->has_kind |= row->kind != 0;
 	w->has_state |= row->state != 0;
-	w->has_max |= row->stats.has_max;
-	w->has_split |= row->stats.split != 0;
 	return 0;
 }
 
+/* Give the row what its pair has now. */
+static void update_row(struct waits *w, struct wait_row *row, const struct cell *c)
+{
+	const wait_sum total = row->stats.total, count = row->stats.count;
+
+	row->stats = c->stats;
+	row->stats.total *= units_ns[w->unit];
+	row->stats.squares *= (double)units_ns[w->unit] * units_ns[w->unit];
+	row->first_bin = c->bins_1 - 1;
+	row->last = (struct wait_last){ row->stats.total - total, row->stats.count - count };
+	w->has_max |= row->stats.has_max;
+	w->has_split |= row->stats.split != 0;
+}
+
 /* "comm pid/tid" or "[timer]" */
-static bool take_waker(struct reader *r, str text, struct wait_waker *k)
+static bool take_waker(struct waits_reader *r, str text, struct wait_waker *k)
 {
 	struct waits *w = r->w;
 	const char *space = memrchr(text.p, ' ', text.len);
@@ -758,7 +795,7 @@ static bool take_waker(struct reader *r, str text, struct wait_waker *k)
 	return k->name != INTERN_NONE && id != INTERN_NONE;
 }
 
-static int make_wakers(struct reader *r, struct err *e)
+static int make_wakers(struct waits_reader *r, struct err *e)
 {
 	struct waits *w = r->w;
 
@@ -773,33 +810,29 @@ static int make_wakers(struct reader *r, struct err *e)
 	return w->wakers ? 0 : err_nomem(e, "the wakers");
 }
 
-/* Make rows of the pairs of the table, with the same indexes. */
-static int make_rows(struct reader *r, struct err *e)
+/* Make rows of the new pairs of the table, with the same indexes, and update the others. */
+static int make_rows(struct waits_reader *r, struct err *e)
 {
 	struct waits *w = r->w;
-	_cleanup_free_ struct place *places = calloc(r->table->stacks.n + 1, sizeof(*places));
+	const size_t known = w->n_rows;
 
-	w->rows = calloc(r->table->n + 1, sizeof(*w->rows));
-	if (!places || !w->rows || make_places(r, places) != 0)
+	if (make_places(r) != 0)
 		return err_nomem(e, "the paths of stacks");
+	if (base_grow(&w->rows, &r->max_rows, r->table->n, sizeof(*w->rows)) != 0)
+		return err_nomem(e, "the waits");
 	for (size_t i = 0; i < r->table->n; i++) {
-		struct wait_row *row = &w->rows[w->n_rows];
-
-		row->stats = r->cells[i];
-		row->stats.total *= units_ns[w->unit];
-		row->stats.squares *= (double)units_ns[w->unit] * units_ns[w->unit];
-		if (make_row(r, &r->table->pairs[i], places, row) != 0)
+		update_row(w, &w->rows[i], &r->cells[i]);
+		if (i >= known && make_row(r, &r->table->pairs[i], &w->rows[i]) != 0)
 			return err_nomem(e, "the waits");
-		w->n_rows++;
 	}
+	w->n_rows = r->table->n;
 	w->n_stacks = r->table->stacks.n;
-	sort_bins(w);
 	return r->each ? make_wakers(r, e) : 0;
 }
 
 /* --- all of it --- */
 
-static int start(struct reader *r, bool folded, struct err *e)
+static int start(struct waits_reader *r, bool folded, struct err *e)
 {
 	uint64_t seed = 0;
 
@@ -813,24 +846,31 @@ static int start(struct reader *r, bool folded, struct err *e)
 	return 0;
 }
 
-static int read_all(struct reader *r, struct paragraphs *in, struct err *e)
+/* Up to the next flush with FLUSHES, else to the end. 1 after a flush, 0 at the end, or -errno. */
+static int read_piece(struct waits_reader *r, bool flushes, struct err *e)
 {
 	struct paragraph para;
-	bool started = false;
-	int code;
+	int code = 0;
 
-	while ((code = paragraphs_next(in, &para, e)) > 0) {
+	r->flushed = false;
+	while (!(flushes && r->flushed) && (code = paragraphs_next(r->in, &para, e)) > 0) {
 		code = 0;
-		if (!started)
+		r->flushed = false;
+		if (!r->started)
 			code = start(r, is_folded(&para), e);
-		started = true;
+		r->started = true;
 		if (!code)
-			code = r->folding ? folding_add(r->folding, in, &para, e)
-					  : folded_add(r, in, &para, e);
+			code = r->folding ? folding_add(r->folding, r->in, &para, e)
+					  : folded_add(r, r->in, &para, e);
 		if (code)
 			return code;
 	}
-	return code ? code : started ? 0 : start(r, true, e);
+	if (flushes && r->flushed)
+		return 1;
+	if (code || r->started)
+		return code;
+	r->started = true;
+	return start(r, true, e);
 }
 
 static uint32_t keep_name(struct waits *w, const char *name)
@@ -867,43 +907,85 @@ static void choose_unit(struct waits *w)
 		w->is_time = w->unit != WAITS_UNIT_COUNT;
 }
 
-static int read_waits(struct reader *r, struct paragraphs *in, struct err *e)
+static void release(struct waits_reader *r)
 {
-	int code;
+	folding_free(r->folding);
+	foldtab_free(&r->own);
+	free(r->cells);
+	free(r->places);
+	idmap_free(&r->by_process);
+	idmap_free(&r->by_thread);
+	intern_free(&r->paths);
+	intern_free(&r->wakers);
+	hashtable_free(&r->by_bin);
+}
 
-	if (intern_put(&r->w->strings, "", 0) != 0)
+int waits_open(struct waits *w, struct paragraphs *in, const struct waits_opts *opts,
+	struct waits_reader **ret, struct err *e)
+{
+	struct waits_reader *r = calloc(1, sizeof(*r));
+
+	*ret = r;
+	*w = (struct waits){ .unit = opts->unit };
+	if (!r || intern_put(&w->strings, "", 0) != 0)
 		return err_nomem(e, "the waits");
-	code = read_all(r, in, e);
-	if (code)
-		return code;
+	r->w = w;
+	r->in = in;
+	r->each = opts->each;
+	r->samples = opts->samples;
+	r->client = (struct folding_client){
+		.ctx = r, .comment = on_comment, .name = on_name, .added = on_added
+	};
+	r->options = (struct folding_opts){ .event = opts->event,
+		.also = opts->samples,
+		.delimit = true,
+		.module = true,
+		.client = &r->client };
+	return 0;
+}
+
+int waits_sum_up(struct waits_reader *r, struct err *e)
+{
+	struct waits *w = r->w;
+
 	r->table = r->folding ? folding_table(r->folding) : &r->own;
-	if (r->folding && take_report(r->w, folding_report(r->folding)) != 0)
+	if (r->folding && take_report(w, folding_report(r->folding)) != 0)
 		return err_nomem(e, "the waits");
-	choose_unit(r->w);
+	choose_unit(w);
+	w->last_ns = w->elapsed_ns - MIN(r->flushed_ns, w->elapsed_ns);
+	r->flushed_ns = w->elapsed_ns;
 	return make_rows(r, e);
 }
 
-int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, bool each,
-	struct err *e)
+int waits_next(struct waits_reader *r, struct err *e)
 {
-	struct reader r = { .w = w, .each = each };
-	int code;
+	int more = read_piece(r, true, e), code = more < 0 ? more : waits_sum_up(r, e);
 
-	*w = (struct waits){ .unit = unit };
-	r.client = (struct folding_client){
-		.ctx = &r, .comment = on_comment, .name = on_name, .added = on_added
-	};
-	r.options =
-		(struct folding_opts){ .event = event, .delimit = true, .module = true, .client = &r.client };
-	code = read_waits(&r, in, e);
-	folding_free(r.folding);
-	foldtab_free(&r.own);
-	free(r.cells);
-	idmap_free(&r.by_process);
-	idmap_free(&r.by_thread);
-	intern_free(&r.paths);
-	intern_free(&r.wakers);
-	idmap_free(&r.by_bin);
+	return code ? code : more;
+}
+
+int waits_rest(struct waits_reader *r, struct err *e)
+{
+	int code = read_piece(r, false, e);
+
+	return code ? code : waits_sum_up(r, e);
+}
+
+void waits_close(struct waits_reader *r)
+{
+	if (r)
+		release(r);
+	free(r);
+}
+
+int waits_read(struct waits *w, struct paragraphs *in, const struct waits_opts *opts, struct err *e)
+{
+	struct waits_reader *r;
+	int code = waits_open(w, in, opts, &r, e);
+
+	if (!code)
+		code = waits_rest(r, e);
+	waits_close(r);
 	return code;
 }
 
@@ -999,7 +1081,7 @@ static void on_plain_name(
 
 static int on_plain_added(void *ctx, const struct folding_added *a, const char **bad, struct err *e)
 {
-	struct reader *r = ctx;
+	struct waits_reader *r = ctx;
 
 	(void)bad;
 	(void)e;
@@ -1008,7 +1090,7 @@ static int on_plain_added(void *ctx, const struct folding_added *a, const char *
 	return 0;
 }
 
-static int fold_all(struct reader *r, struct waits_stacks *ret, struct paragraphs *in, struct err *e)
+static int fold_all(struct waits_reader *r, struct waits_stacks *ret, struct err *e)
 {
 	struct waits *w = r->w;
 	struct foldtab_query query = { 0 };
@@ -1016,7 +1098,7 @@ static int fold_all(struct reader *r, struct waits_stacks *ret, struct paragraph
 
 	if (intern_put(&w->strings, "", 0) != 0)
 		return err_nomem(e, "the waits");
-	code = read_all(r, in, e);
+	code = read_piece(r, false, e);
 	if (code)
 		return code;
 	if (r->folding && take_report(w, folding_report(r->folding)) != 0)
@@ -1038,7 +1120,7 @@ static int fold_all(struct reader *r, struct waits_stacks *ret, struct paragraph
 int waits_fold(struct waits *w, struct waits_stacks *ret, struct paragraphs *in, enum waits_unit unit,
 	const struct waits_selection *select, struct err *e)
 {
-	struct reader r = { .w = w, .plain = true };
+	struct waits_reader r = { .w = w, .in = in, .plain = true };
 	int code;
 
 	*w = (struct waits){ .unit = unit };
@@ -1051,7 +1133,7 @@ int waits_fold(struct waits *w, struct waits_stacks *ret, struct paragraphs *in,
 		.kinds = &select->kinds,
 		.n_kinds = select->kinds != NULL,
 		.client = &r.client };
-	code = fold_all(&r, ret, in, e);
+	code = fold_all(&r, ret, e);
 	ret->folding = r.folding;
 	ret->own = r.own;
 	return code;
@@ -1075,6 +1157,7 @@ void waits_free(struct waits *w)
 	free(w->rows);
 	free(w->bins);
 	free(w->events);
+	free(w->samples);
 	free(w->wakers);
 	free(w->lost);
 	*w = (struct waits){ 0 };

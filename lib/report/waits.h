@@ -57,13 +57,19 @@ struct wait_thread {
 	uint32_t process; /* index */
 };
 
+/* What ended since the flush before. */
+struct wait_last {
+	wait_sum total, count;
+};
+
 struct wait_row {
 	uint32_t path, thread; /* indexes; thread WAITS_NONE: not known */
 	uint32_t process;
 	uint32_t kind, state, waker; /* strings; 0 = not known */
 	uint32_t module; /* string: the file of the innermost user frame */
-	size_t first_bin, n_bins; /* of its single waits, in waits->bins */
+	uint32_t first_bin; /* of its single waits, in waits->bins; WAITS_NONE */
 	struct wait_stats stats;
+	struct wait_last last;
 };
 
 /*
@@ -72,8 +78,11 @@ struct wait_row {
  */
 struct wait_bin {
 	uint32_t row, bucket;
+	uint32_t next; /* of the row, in no order; WAITS_NONE */
 	uint64_t count;
 };
+
+#define WAIT_BUCKETS 3776 /* wait_bucket(UINT64_MAX) + 1 */
 
 uint32_t wait_bucket(uint64_t ns);
 uint64_t wait_bucket_ns(uint32_t bucket); /* its middle */
@@ -89,6 +98,12 @@ struct wait_event {
 };
 
 #define WAIT_NOT_KNOWN UINT64_MAX
+
+/* What a thread executed when the clock fired. */
+struct wait_sample {
+	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	uint32_t row;
+};
 
 struct wait_waker {
 	uint32_t name; /* string: of the thread, or "[timer]" and the like */
@@ -115,10 +130,12 @@ struct waits {
 	size_t n_threads, max_threads;
 	struct wait_row *rows;
 	size_t n_rows;
-	struct wait_bin *bins; /* by row, then by bucket */
+	struct wait_bin *bins; /* in the order of the text */
 	size_t n_bins, max_bins;
 	struct wait_event *events; /* in the order of the text; NULL unless requested */
 	size_t n_events, max_events;
+	struct wait_sample *samples; /* likewise */
+	size_t n_samples, max_samples;
 	uint64_t n_sums; /* waits that are not among EVENTS, because the text has only sums of them */
 	struct wait_waker *wakers; /* of EVENTS */
 	size_t n_wakers;
@@ -126,6 +143,7 @@ struct waits {
 	size_t n_lost, max_lost;
 	uint32_t damaged; /* string: what is damaged in the capture; 0 = nothing */
 	uint64_t elapsed_ns; /* of all recordings; 0 = not known */
+	uint64_t last_ns; /* of it, since the flush before */
 	uint64_t start_ns; /* CLOCK_MONOTONIC when the first one began; 0 = not known */
 	size_t n_stacks; /* distinct ones, with their kernel functions */
 	bool is_time; /* totals are in ns; else they are waits (unit count), or periods of EVENT */
@@ -143,12 +161,29 @@ struct waits {
 	const char *bad_why;
 };
 
+struct waits_opts {
+	enum waits_unit unit;
+	const char *event; /* NULL: the first one that comes */
+	bool each; /* keep each wait, 40 bytes, too */
+	const char *samples; /* and each record, 16 bytes, of this other event; NULL: none */
+};
+
+/* Read all of IN. Release with waits_free(), also after an error. 0 or -errno. */
+int waits_read(struct waits *w, struct paragraphs *in, const struct waits_opts *opts, struct err *e);
+
 /*
- * Read all of IN: records of EVENT (NULL: of the first one that comes). With EACH, keep each wait, 40 bytes,
- * too. Release with waits_free(), also after an error. 0 or -errno.
+ * The same in pieces, of a text that is still being written: waits_next() reads up to the next flush, after
+ * which W has all that came until then, and waits_rest() reads to the end. OPTS->event must outlive *RET.
+ * Release with waits_close(), also after an error; W, which must stay where it is, with waits_free().
  */
-int waits_read(struct waits *w, struct paragraphs *in, enum waits_unit unit, const char *event, bool each,
-	struct err *e);
+struct waits_reader;
+
+int waits_open(struct waits *w, struct paragraphs *in, const struct waits_opts *opts,
+	struct waits_reader **ret, struct err *e);
+int waits_next(struct waits_reader *r, struct err *e); /* 1 after a flush, 0 at the end, or -errno */
+int waits_rest(struct waits_reader *r, struct err *e); /* 0 or -errno */
+int waits_sum_up(struct waits_reader *r, struct err *e); /* W has what was read so far; 0 or -ENOMEM */
+void waits_close(struct waits_reader *r); /* NULL is fine */
 void waits_free(struct waits *w); /* a zeroed one is fine */
 
 /*

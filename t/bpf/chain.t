@@ -67,4 +67,31 @@ rec "$TMP/s.cap" -- "$OBJ/t/work/request"
 run "$BIN/stackreport" --chain -t 1 "$TMP/s.cap"
 is "$rc" 2 'a recording of sums has none'
 like "$(cat "$err")" 'hint: record with offcpu-record --events' 'and the message says how to record one'
+
+# what was executed, by samples: two functions that loop, and one in the kernel
+differs=-
+tries=0
+while [ -n "$differs" ] && [ "$tries" -lt 5 ]; do
+	tries=$((tries + 1))
+	rec "$TMP/c.cap" --events --wakers --preempted --on-cpu=999 -- "$OBJ/t/work/cpu" 2
+	cp "$out" "$TMP/said"
+	while read -r name tid one three kernel cpu _; do
+		"$BIN/stackreport" --chain -t "$tid" --tsv "$TMP/c.cap" >"$TMP/path" 2>"$err" || cat "$err"
+		awk -F '\t' -v name="$name" -v one="$one" -v three="$three" -v kernel="$kernel" -v cpu="$cpu" '
+			$8 == "running" { n += $2 }
+			$8 == "running" && $13 ~ /;one_part(;|$)/ { got["one_part"] += $2 }
+			$8 == "running" && $13 ~ /;three_parts(;|$)/ { got["three_parts"] += $2 }
+			$8 == "running" && $13 ~ /;in_kernel(;|$)/ { got["in_kernel"] += $2 }
+			END {
+				want["one_part"] = one; want["three_parts"] = three; want["in_kernel"] = kernel
+				for (f in want) {
+					g = n ? got[f] / n : 0; w = want[f] / cpu
+					if (g - w > 0.1 || w - g > 0.1) printf "%s: %s %.3f, by its own clock %.3f\n", name, f, g, w
+				}
+			}' "$TMP/path"
+	done <"$TMP/said" >"$TMP/differs"
+	differs=$(cat "$TMP/differs")
+done
+is "$differs" '' 'the shares of three functions in what is running are what the program measured, to 10 %'
+is "$(wc -l <"$TMP/said")" 2 'of both threads'
 tap_done

@@ -32,9 +32,11 @@ static void rank(const struct waits *w, uint8_t choice, struct out *out)
 	struct ranking_opts opts = { .by = choice % (RANKING_WAKER + 1),
 		.all = choice & 8,
 		.kinds = choice & 16 ? "idle,lock" : NULL };
-	struct report_print p = {
-		.waits = w, .opts = &opts, .format = choice / 64 % 3, .width = 40 + choice
-	};
+	struct report_print p = { .waits = w,
+		.opts = &opts,
+		.format = choice / 64 % 3,
+		.width = 40 + choice,
+		.last = choice >= 128 };
 	struct ranking_function function = { 0 };
 	struct ranking ranking = { 0 };
 
@@ -130,6 +132,27 @@ static void compare(const struct waits *w, uint8_t choice, struct out *out)
 	difference_free(&d);
 }
 
+/* At once, or as --live does. */
+static int read_waits(struct waits *w, struct paragraphs *in, uint8_t choice, struct out *out)
+{
+	struct waits_opts opts = { .unit = choice % 5, .each = true };
+	struct waits_reader *reader = NULL;
+	int code;
+
+	if (choice & 4)
+		opts.samples = "cpu-clock";
+	if (choice < 128)
+		return waits_read(w, in, &opts, NULL);
+	opts.each = false;
+	code = waits_open(w, in, &opts, &reader, NULL);
+	while (!code && (code = waits_next(reader, NULL)) > 0) {
+		rank(w, choice, out);
+		code = 0;
+	}
+	waits_close(reader);
+	return code;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct paragraphs *in = NULL;
@@ -147,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (paragraphs_open(paths, 1, &in, NULL) == 0 && out_init(&out, null, NULL) == 0 &&
-		waits_read(&waits, in, data[0] % 5, NULL, true, NULL) == 0) {
+		read_waits(&waits, in, data[0], &out) == 0) {
 		rank(&waits, data[0], &out);
 		in_time(&waits, data[0], &out);
 		follow(&waits, data[0], &out);

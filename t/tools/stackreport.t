@@ -426,6 +426,54 @@ wakers     none recorded, so waits are not followed: record with --wakers' "what
 sed '/^# host/d' "$TMP/path" >"$TMP/no-host"
 is "$("$report" --chain -t 11 --tsv "$TMP/no-host" | awk -F '\t' 'NR > 1 { n += $2 } END { printf "%.0f", n }')" 820000000 \
 	"without the recording's times, it begins with the first wait and ends with the last"
+# sample THREAD AT_MS FUNCTION [COUNT]
+sample_at() {
+	printf '# sample: count=%d total_ns=%d\nth-%s 1/%s [000] %d.%09d: %d cpu-clock: \n\t12 %s+0x1 (/x)\n\t34 main+0x2 (/x)\n\n' "${4:-1}" \
+		$((${4:-1} * 10101010)) "$1" "$1" $((100 + $2 / 1000)) $(($2 % 1000 * 1000000)) $((${4:-1} * 10101010)) "$3"
+}
+{
+	echo "$host"
+	wait_at 11 100 100 0 sleep fa '[timer]'
+	wait_at 11 300 100 0 sleep fa '[timer]'
+	wait_at 11 500 100 0 sleep fa '[timer]'
+	for at in 210 220 299; do
+		sample_at 11 $at hash_rows
+	done
+	sample_at 11 250 sort_rows
+	sample_at 11 350 not_running
+	sample_at 11 450 summed 2
+	sample_at 12 250 other_thread
+} >"$TMP/sampled"
+run "$report" --chain "$TMP/sampled"
+is "$rc:$(cat "$out" "$err")" "0:thread     th-11 1/11
+window     0.000000 s to 1.000000 s
+path       1.000 s: running 200.0 ms, blocked 300.0 ms, no wait recorded 500.0 ms
+sampled    4 samples in 100.0 ms of what is running
+blocked    ended by interrupts 300.0 ms
+
+5 parts of the path; % of 1.000 s
+   #     time      %   count  longest  thread              what
+  1. 500.0 ms   50.0       2 400.0 ms  th-11 1/11          no wait recorded
+  2. 300.0 ms   30.0       3 100.0 ms  th-11 1/11          sleep by [timer]
+      main > fa  in read
+  3. 100.0 ms   10.0       1 100.0 ms  th-11 1/11          running
+  4. 75.00 ms    7.5       1 75.00 ms  th-11 1/11          running (by samples)
+      main > hash_rows
+  5. 25.00 ms    2.5       1 25.00 ms  th-11 1/11          running (by samples)
+      main > sort_rows" "--chain divides what is running among its samples"
+run "$report" --chain --tsv --from 150ms --to 310ms "$TMP/sampled"
+is "$rc:$(sed 1d "$out")" "0:1	75000000	1	75000000	th-11	1	11	running		samples			main;hash_rows
+2	60000000	2	50000000	th-11	1	11	blocked	[timer]	interrupt	sleep	read	main;fa
+3	25000000	1	25000000	th-11	1	11	running		samples			main;sort_rows" "so does --tsv"
+is "$("$report" --chain --json "$TMP/sampled" | perl -MCpanel::JSON::XS -0777 -ne 'my $j = decode_json($_);
+	print join " ", @$j{qw(running_ns sampled_ns samples)}, map { "$_->{total_ns}:$_->{functions}[1]" } grep { ($_->{why} // "") eq "samples" } @{$j->{rows}}')" \
+	"200000000 100000000 4 75000000:hash_rows 25000000:sort_rows" "and --json"
+is "$("$report" --chain --segments --tsv "$TMP/sampled" | awk -F '\t' '$6 == "running" { n += $2 } END { print n ":" NF }')" 200000000:11 \
+	"--segments are not divided"
+run "$report" --chain -t 12 "$TMP/sampled"
+like "$rc:$(cat "$err")" "^1:.*no wait is of thread 12" "of a thread that has only samples there is no path"
+run "$report" --chain --event offcpu-time "$TMP/sampled"
+like "$rc:$(cat "$err")" "^0:.*only event 'offcpu-time' is counted; 7 records of others" "--event selects one of the events"
 for args in "--chain" "--chain -t 21" "--by 100ms"; do
 	in_file "$A"
 	# shellcheck disable=SC2086 # words

@@ -11,13 +11,16 @@
 
 #define THREADS 8
 #define EVENTS 64
+#define SAMPLES 64
+#define PLACES 3 /* of samples, of each thread */
 
 /* Waits, of rows that are threads: each thread waits in one place. */
 struct made {
 	struct waits w;
 	struct wait_thread threads[THREADS];
-	struct wait_row rows[THREADS];
-	struct wait_path paths[THREADS];
+	struct wait_row rows[THREADS * (1 + PLACES)]; /* of waits, then of samples */
+	struct wait_path paths[THREADS + PLACES];
+	struct wait_sample samples[SAMPLES];
 	struct wait_event events[EVENTS];
 	struct wait_waker wakers[THREADS + 3]; /* of each thread, then these: */
 };
@@ -30,9 +33,10 @@ static void make(struct made *m)
 	m->w = (struct waits){ .threads = m->threads,
 		.n_threads = THREADS,
 		.rows = m->rows,
-		.n_rows = THREADS,
+		.n_rows = ARRAY_LEN(m->rows),
+		.samples = m->samples,
 		.paths = m->paths,
-		.n_paths = THREADS,
+		.n_paths = ARRAY_LEN(m->paths),
 		.events = m->events,
 		.wakers = m->wakers,
 		.n_wakers = ARRAY_LEN(m->wakers) };
@@ -40,6 +44,9 @@ static void make(struct made *m)
 	for (uint32_t i = 0; i < THREADS; i++) {
 		m->rows[i] = (struct wait_row){ .path = i, .thread = i };
 		m->wakers[i].thread = i;
+		for (uint32_t k = 0; k < PLACES; k++)
+			m->rows[THREADS + i * PLACES + k] =
+				(struct wait_row){ .path = THREADS + k, .thread = i };
 	}
 	m->wakers[TIMER] = (struct wait_waker){ intern_put(&m->w.strings, "[timer]", 7), WAITS_NONE, true };
 	m->wakers[STRANGER] = (struct wait_waker){ intern_put(&m->w.strings, "sh", 2), WAITS_NONE, false };
@@ -59,6 +66,13 @@ static struct wait_event *add(
 		.row = thread,
 		.waker = waker == NOBODY ? WAITS_NONE : waker };
 	return v;
+}
+
+/* The clock fired at AT, when THREAD executed PLACE. */
+static void fire(struct made *m, uint32_t thread, uint64_t at, uint32_t place)
+{
+	m->samples[m->w.n_samples++] =
+		(struct wait_sample){ .at_ns = at, .row = THREADS + thread * PLACES + place };
 }
 
 /* The path as text: "A running 0-5, B blocked 5-7 by-interrupt". */
@@ -270,7 +284,7 @@ static bool is_sound(const struct made *m, uint32_t thread, uint64_t from, uint6
 	struct critical_waits c = { 0 };
 	struct critical_path path = { 0 };
 	uint64_t at = from;
-	wait_sum parts = 0, whats = 0, blocked = 0;
+	wait_sum parts = 0, whats = 0, blocked = 0, sampled = 0;
 	bool sound = true;
 
 	if (critical_make(&c, &m->w, NULL) || critical_add(&path, &c, thread, from, to, true, NULL))
@@ -299,6 +313,16 @@ static bool is_sound(const struct made *m, uint32_t thread, uint64_t from, uint6
 		whats += path.of[i];
 	for (size_t i = 0; i < CRITICAL_ENDS; i++)
 		blocked += path.blocked[i];
+	for (size_t i = 0; i < path.n; i++) {
+		const struct critical_part *p = &path.parts[i];
+
+		sampled += p->sampled ? p->total : 0;
+		sound &= !p->sampled || (p->what == CRITICAL_RUNNING && p->path >= THREADS);
+		sound &= p->count && p->max_ns <= p->total && (p->count > 1 || p->max_ns == p->total);
+	}
+	sound &= sampled == path.sampled && sampled <= path.of[CRITICAL_RUNNING] &&
+		 path.n_samples <= m->w.n_samples;
+	sound &= (path.n_samples != 0) == (path.sampled != 0);
 	sound &= parts == to - from && whats == parts && path.total == parts &&
 		 blocked == path.of[CRITICAL_BLOCKED];
 	for (size_t i = 0; i < THREADS; i++)
@@ -337,12 +361,16 @@ static void any(struct tap *t)
 					 : len,
 				rnd(NOBODY + 1));
 		}
+		for (uint32_t k = rnd(SAMPLES); k--;)
+			fire(&m, rnd(THREADS), base + rnd(span), rnd(PLACES));
 		for (uint32_t k = 0; k < THREADS; k++)
 			bad += !is_sound(&m, k, from, to);
 		intern_free(&m.w.strings);
 	}
 	tap_eq_u64(t, bad, 0,
-		"whatever the records are, the parts follow one another, fill the window and deny no record");
+		"whatever the records and samples are, the parts follow one another, fill the window and "
+		"deny no "
+		"record");
 }
 
 static void slack(struct tap *t)
@@ -388,6 +416,69 @@ static void slack(struct tap *t)
 	buf_free(&b);
 }
 
+/* The parts that are running, as text: "A 3 of place 0 in 1, ..." */
+static const char *running_of(const struct made *m, uint64_t from, uint64_t to, struct buf *b)
+{
+	struct critical_waits c = { 0 };
+	struct critical_path path = { 0 };
+
+	buf_reset(b);
+	if (critical_make(&c, &m->w, NULL) || critical_add(&path, &c, 0, from, to, false, NULL))
+		abort();
+	critical_sort(&path);
+	for (size_t i = 0; i < path.n; i++) {
+		const struct critical_part *p = &path.parts[i];
+
+		if (p->what != CRITICAL_RUNNING)
+			continue;
+		buftext_printf(b, "%s%c %llu", b->len ? ", " : "", 'A' + (int)p->thread,
+			(unsigned long long)p->total);
+		if (p->sampled)
+			buftext_printf(b, " place %u", p->path - THREADS);
+		buftext_printf(b, " in %llu up to %llu", (unsigned long long)p->count,
+			(unsigned long long)p->max_ns);
+	}
+	buf_put(b, "", 1);
+	critical_path_free(&path);
+	critical_free(&c);
+	return b->failed ? "out of memory" : (const char *)b->p;
+}
+
+static void samples(struct tap *t)
+{
+	struct buf b = { 0 };
+	struct made m;
+
+	make(&m);
+	add(&m, 0, 0, 10, 0, TIMER);
+	add(&m, 0, 20, 30, 0, TIMER);
+	add(&m, 0, 37, 40, 0, TIMER);
+	add(&m, 0, 50, 60, 0, TIMER);
+	fire(&m, 0, 19, 0);
+	fire(&m, 0, 11, 1);
+	fire(&m, 0, 10, 0);
+	tap_eq_str(t, running_of(&m, 0, 60, &b),
+		"A 17 in 2 up to 10, A 7 place 0 in 1 up to 7, A 3 place 1 in 1 up to 3",
+		"a running part is divided among its samples, to the nanosecond; one without samples is not");
+	fire(&m, 0, 30, 0);
+	fire(&m, 0, 36, 0);
+	tap_eq_str(t, running_of(&m, 0, 60, &b),
+		"A 14 place 0 in 2 up to 7, A 10 in 1 up to 10, A 3 place 1 in 1 up to 3",
+		"a place counts once in each part, with what it has of it");
+	fire(&m, 0, 45, 2);
+	tap_eq_str(
+		t, running_of(&m, 47, 60, &b), "A 3 in 1 up to 3", "a sample before the window says nothing");
+	m.w.n_samples = 0;
+	fire(&m, 0, 9, 0); /* while it waits, */
+	fire(&m, 0, 20, 0);
+	fire(&m, 1, 15, 0); /* of another thread, */
+	fire(&m, 0, 65, 0); /* after its last wait */
+	tap_eq_str(t, running_of(&m, 0, 70, &b), "A 27 in 3 up to 10",
+		"nor one that is not in a running part of its thread");
+	intern_free(&m.w.strings);
+	buf_free(&b);
+}
+
 static void requests(struct tap *t)
 {
 	struct critical_waits c = { 0 };
@@ -423,6 +514,7 @@ int main(void)
 
 	known(&t);
 	slack(&t);
+	samples(&t);
 	requests(&t);
 	any(&t);
 	return tap_done(&t);
