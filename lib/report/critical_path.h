@@ -5,20 +5,23 @@
  * The path is found backwards, from the end of a window of time to its beginning, and each nanosecond belongs
  * to one part of it:
  *
- *   running    between two waits, on a CPU as far as is known; if the clock fired meanwhile, its time is
- *              divided among what the thread executed then
- *   runnable   at the end of a wait, on a run queue: after the wake-up, or since it lost the CPU
- *   blocked    before that. If another thread ended the wait and was recorded, the path goes on in that
- * thread, from the wake-up back to where the wait began, and returns. Else it is the wait itself.
+ * - running: between two waits, on a CPU as far as is known. If the clock fired meanwhile, the time is
+ * divided among what the thread executed then.
+ *
+ * - runnable: at the end of a wait, on a run queue: after the wake-up, or since it lost the CPU.
+ *
+ * - blocked: before that. If another thread ended the wait and was recorded, the path goes on in that thread,
+ *   from the wake-up back to where the wait began, and returns. Else it is the wait itself.
  *
  * A waker cannot be blocked while it wakes, but the time of the wake-up is the scheduler's account of what
- * was runnable, counted back from the end of the wait:
+ * was runnable, counted back from the end of the wait. It can be late or early:
  *
- *   late       A CPU takes a thread that another CPU has woken when it comes to that, and the waker may wait
- * already. That long the thread counts as runnable, if it is not longer than CRITICAL_SLACK_NS. early
- * Linux 6.12 and later leave a thread that sleeps on its run queue for a while, and count it as runnable from
- * then on if it is moved to another CPU. If the waker's own wait was over before the thread ran, the path
- * goes on in that wait.
+ * - Late: a CPU takes a thread that another CPU has woken when it comes to that, and the waker may wait
+ *   already. That long the thread counts as runnable, if it is not longer than CRITICAL_SLACK_NS.
+ *
+ * - Early: Linux 6.12 and later leave a thread that sleeps on its run queue for a while, and count it as
+ *   runnable from then on if it is moved to another CPU. (A recording with wakers cuts that.) If the waker's
+ *   own wait was over before the thread ran, the path goes on in that wait.
  *
  * Else the records contradict one another, and the wait is not followed.
  *
