@@ -5,8 +5,8 @@
  * The path is found backwards, from the end of a window of time to its beginning, and each nanosecond belongs
  * to one part of it:
  *
- * - running: between two waits, on a CPU as far as is known. If the clock fired meanwhile, the time is
- * divided among what the thread executed then.
+ * - running: between two waits, on a CPU as far as is known. If the clock fired meanwhile, the time
+ *   is divided among what the thread executed then.
  *
  * - runnable: at the end of a wait, on a run queue: after the wake-up, or since it lost the CPU.
  *
