@@ -222,8 +222,9 @@ static int read_input(const struct opts *o, struct paragraphs *from, struct inpu
 	return code;
 }
 
-static int run(const struct opts *o, struct err *e)
+static int run(void *opts, struct err *e)
 {
+	const struct opts *o = opts;
 	bool to_file = o->output && strcmp(o->output, "-") != 0, of_waits = o->heat || o->threads;
 	struct paragraphs *from = NULL;
 	struct input in = { 0 };
@@ -245,14 +246,6 @@ static int run(const struct opts *o, struct err *e)
 int main(int argc, char *argv[])
 {
 	struct opts o = { 0 };
-	struct err e = { 0 };
-	int status;
 
-	if (!cli_parse(&cli, argc, argv, &o, &status))
-		return status;
-	status = run(&o, &e);
-	cli_free(&cli, &o);
-	if (status == CLI_FAILED && e.code)
-		cli_error(&cli, &e);
-	return cli_finish(&cli, status);
+	return cli_main(&cli, argc, argv, &o, run);
 }

@@ -256,8 +256,9 @@ static int print(const struct foldtab_lines *l, struct err *e)
 	return code;
 }
 
-static int run(struct opts *o, struct err *e)
+static int run(void *opts, struct err *e)
 {
+	struct opts *o = opts;
 	struct foldtab_lines lines = { 0 };
 	struct paragraphs *in = NULL;
 	struct folding *f = NULL;
@@ -287,16 +288,8 @@ static int run(struct opts *o, struct err *e)
 int main(int argc, char *argv[])
 {
 	struct opts o = { 0 };
-	struct err e = { 0 };
-	int status;
 
 	if (strcmp(program_invocation_short_name, "stackfold") == 0)
 		cli.name = "stackfold";
-	if (!cli_parse(&cli, argc, argv, &o, &status))
-		return status;
-	status = run(&o, &e);
-	cli_free(&cli, &o);
-	if (status == CLI_FAILED)
-		cli_error(&cli, &e);
-	return cli_finish(&cli, status);
+	return cli_main(&cli, argc, argv, &o, run);
 }

@@ -267,8 +267,9 @@ static int answer(const struct opts *o, struct side *const s[DIFFERENCE_SIDES], 
 	return code || nothing ? CLI_INCOMPLETE : status;
 }
 
-static int run(const struct opts *o, struct err *e)
+static int run(void *opts, struct err *e)
 {
+	const struct opts *o = opts;
 	struct side sides[DIFFERENCE_SIDES] = { 0 };
 	int status = CLI_FAILED;
 
@@ -290,14 +291,6 @@ static int run(const struct opts *o, struct err *e)
 int main(int argc, char *argv[])
 {
 	struct opts o = { 0 };
-	struct err e = { 0 };
-	int status;
 
-	if (!cli_parse(&cli, argc, argv, &o, &status))
-		return status;
-	status = run(&o, &e);
-	cli_free(&cli, &o);
-	if (status == CLI_FAILED)
-		cli_error(&cli, &e);
-	return cli_finish(&cli, status);
+	return cli_main(&cli, argc, argv, &o, run);
 }

@@ -173,8 +173,9 @@ static int report(const struct profile *p, const struct source *s, uint64_t sums
 	return status;
 }
 
-static int run(const struct opts *o, struct err *e)
+static int run(void *opts, struct err *e)
 {
+	const struct opts *o = opts;
 	const bool timed = o->format == FORMAT_PERFETTO || o->format == FORMAT_FIREFOX;
 	const char *const symbolize[] = { "--format=tables",
 		o->events ? "--events"
@@ -199,14 +200,6 @@ static int run(const struct opts *o, struct err *e)
 int main(int argc, char *argv[])
 {
 	struct opts o = { .format = -1 };
-	struct err e = { 0 };
-	int status;
 
-	if (!cli_parse(&cli, argc, argv, &o, &status))
-		return status;
-	status = run(&o, &e);
-	cli_free(&cli, &o);
-	if (status == CLI_FAILED)
-		cli_error(&cli, &e);
-	return cli_finish(&cli, status);
+	return cli_main(&cli, argc, argv, &o, run);
 }

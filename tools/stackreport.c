@@ -357,8 +357,9 @@ static int read_live(const struct opts *o, struct waits *w, struct paragraphs *i
 	return live_run(w, in, opts, &p, e);
 }
 
-static int run(const struct opts *o, struct err *e)
+static int run(void *parsed, struct err *e)
 {
+	const struct opts *o = parsed;
 	const bool each = o->chain || o->interval_ns;
 	/* in order of time, the first record may be a sample */
 	const char *event = o->event ? o->event : o->events || o->live || each ? "offcpu-time" : NULL;
@@ -393,14 +394,6 @@ static int run(const struct opts *o, struct err *e)
 int main(int argc, char *argv[])
 {
 	struct opts o = { 0 };
-	struct err e = { 0 };
-	int status;
 
-	if (!cli_parse(&cli, argc, argv, &o, &status))
-		return status;
-	status = run(&o, &e);
-	cli_free(&cli, &o);
-	if (status == CLI_FAILED)
-		cli_error(&cli, &e);
-	return cli_finish(&cli, status);
+	return cli_main(&cli, argc, argv, &o, run);
 }

@@ -737,3 +737,17 @@ void cli_help(const struct cli *c, struct buf *b)
 	buftext_str(b, "\n");
 	put_wrapped(b, c->status, 0, 0);
 }
+
+int cli_main(const struct cli *c, int argc, char *argv[], void *opts, int (*run)(void *opts, struct err *e))
+{
+	struct err e = { 0 };
+	int status;
+
+	if (!cli_parse(c, argc, argv, opts, &status))
+		return status;
+	status = run(opts, &e);
+	cli_free(c, opts);
+	if (status == CLI_FAILED && e.code)
+		cli_error(c, &e);
+	return cli_finish(c, status);
+}

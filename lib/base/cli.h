@@ -173,6 +173,12 @@ void cli_warn(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 int cli_finish(const struct cli *c, int status);
 
 /*
+ * What the main() of most tools is: parse into OPTS, then RUN, which returns the status. If that is
+ * CLI_FAILED, the error that it set is printed. cli_free(), cli_finish().
+ */
+int cli_main(const struct cli *c, int argc, char *argv[], void *opts, int (*run)(void *opts, struct err *e));
+
+/*
  * Strict number parsers: all of S must be valid. Each returns 0, or -EINVAL or
  * -ERANGE with the message. This one takes a decimal number in [MIN, MAX].
  */
