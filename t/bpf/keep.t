@@ -92,15 +92,19 @@ is "$rc" 0 'without a ring SIGUSR2 harms nothing'
 
 # a full disk
 mkdir "$TMP/small"
-if mount -t tmpfs -o size=1m none "$TMP/small" 2>/dev/null; then
-	rec_start "$TMP/small/f.cap" --events --keep 1h -p "$pid"
-	sleep 4
-	rec_stop
+unshare -m --propagation private sh -c 'mount -t tmpfs -o size=1m none "$1/small" || exit 77
+	"$2" -q --events --keep 1h -o "$1/small/f.cap" -p "$3" -d 4
+	rc=$?
+	cp "$1/small/f.cap" "$1/f.cap"
+	exit $rc' sh "$TMP" "$BIN/offcpu-record" "$pid" 7>&-
+rc=$?
+if [ $rc -eq 77 ]; then
+	skip 'on a full disk the ring keeps less' 'no tmpfs can be mounted here'
+else
 	is "$rc" 0 'on a full disk the ring keeps less'
-	ok 'which is counted' test "$(counter "$TMP/small/f.cap" waits.overwritten)" -gt 1000
-	is "$(($(counter "$TMP/small/f.cap" waits.recorded) - $(counter "$TMP/small/f.cap" waits.overwritten)))" \
-		"$(waits "$TMP/small/f.cap" '$n += $w->{count}')" 'and recorded = what is there + what was dropped'
-	umount "$TMP/small"
+	ok 'which is counted' test "$(counter "$TMP/f.cap" waits.overwritten)" -gt 1000
+	is "$(($(counter "$TMP/f.cap" waits.recorded) - $(counter "$TMP/f.cap" waits.overwritten)))" \
+		"$(waits "$TMP/f.cap" '$n += $w->{count}')" 'and recorded = what is there + what was dropped'
 fi
 kill "$pid"
 exec 7>&-
