@@ -534,9 +534,6 @@ struct process_table {
 	process_table_identity *identity; /* NULL = process events show which image a process is */
 	void *identity_ctx;
 	bool any_stale;
-	struct idmap numbers; /* (process and mapping epoch, name of the thread): number for
-				 CAPTURE_SAMPLE_EPOCH */
-	uint32_t last_number;
 	struct procevent reported; /* the last build ID that came before its mapping */
 	struct process_table_stats stats;
 };
@@ -566,7 +563,6 @@ void process_table_free(struct process_table *t)
 		return;
 	imagetab_free(&t->images);
 	threadtab_free(&t->threads);
-	idmap_free(&t->numbers);
 	file_table_free(t->files);
 	if (t->scanning)
 		closedir(t->scanning);
@@ -1227,21 +1223,6 @@ static uint32_t changes_until(const struct image *im, uint64_t time_ns)
 	while (n < im->n_changes && im->changes[n] <= time_ns)
 		n++;
 	return n;
-}
-
-uint32_t process_table_number(struct process_table *t, const struct offcpu_key *key, uint32_t epoch)
-{
-	const struct image *im = process_table_image(t, key);
-	uint32_t number;
-
-	if (!im || (!epoch && !key->name))
-		return 0;
-	number = idmap_put(
-		&t->numbers, pair(im->cap_id, epoch), key->name % THREAD_NAMES_MAX, t->last_number + 1, NULL);
-	if (number == UINT32_MAX)
-		return epoch;
-	t->last_number = MAX(t->last_number, number);
-	return number;
 }
 
 const struct image *process_table_image(struct process_table *t, const struct offcpu_key *key)

@@ -30,8 +30,6 @@
  * drop.
  */
 
-#define THREAD_NAMES_MAX 64 /* distinct numbers of names, for process_table_number() */
-
 struct thread_name {
 	uint64_t from_ns; /* 0 = since before its first sample, or its time is not known */
 	char comm[OFFCPU_COMM_LEN];
@@ -282,10 +280,13 @@ uint32_t process_table_epoch(
 	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
 
 /*
- * The number for CAPTURE_SAMPLE_EPOCH of samples of KEY in mapping epoch EPOCH: another one for each EPOCH of
- * the process and each name of the thread. 0 for the first of both.
+ * The number for CAPTURE_SAMPLE_EPOCH of samples in mapping epoch EPOCH whose thread had been renamed NAME
+ * times: another one for each of the last 64 names.
  */
-uint32_t process_table_number(struct process_table *t, const struct offcpu_key *key, uint32_t epoch);
+static inline uint32_t process_table_number(uint32_t epoch, uint32_t name)
+{
+	return epoch << 6 | (name & 63);
+}
 
 /*
  * The image of KEY's process, or NULL; after process_table_emit() of the same

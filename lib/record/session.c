@@ -1072,7 +1072,7 @@ static bool write_place(struct recorder *r, const struct offcpu_key *k, uint64_t
 		process_table_refresh(r->p.procs, k, last_ns);
 	p->proc = process_table_emit(r->p.procs, k, first_ns, waker, r->p.out);
 	p->epoch = process_table_epoch(r->p.procs, k, first_ns, last_ns);
-	p->number = process_table_number(r->p.procs, k, p->epoch);
+	p->number = process_table_number(p->epoch, k->name);
 	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, p->proc, first_ns);
 	p->kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
 	p->ustack = stack_table_emit(r->p.stacks, CAPTURE_STACK_USER, &k->user, r->p.out, &p->end);
@@ -1234,8 +1234,10 @@ static int flush(struct recorder *r, bool last, struct err *e)
 	process_table_flush(r->p.procs, now_ns(), r->p.out);
 	miss_broker(r);
 	write_counters(r);
+	/* what is done after the recording may take a while, and the ring is to keep what was before its end
+	 */
 	if (!r->release)
-		return cap_writer_flush(r->p.out, now_ns(), e);
+		return cap_writer_flush(r->p.out, last ? r->stop_ns : now_ns(), e);
 	r->release = false;
 	return cap_writer_release(r->p.out, now_ns(), e);
 }

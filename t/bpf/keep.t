@@ -34,24 +34,25 @@ ends() {
 }
 
 rec_start "$TMP/k.cap" --events --keep 1s -p "$pid"
-sleep 2
-first=$(ring_bytes)
-sleep 2
-second=$(ring_bytes)
+sleep 6
+ring=$(ring_bytes)
 rss=$(awk '/^VmRSS/ { print $2 }' "/proc/$rec_pid/status")
 bytes=$(stat -c %s "$TMP/k.cap")
 rec_stop
 is "$rc" 0 'a recording with a ring ends as others do'
 ok "until then the capture has no waits: $bytes bytes" test "$bytes" -lt 100000
-ok "the ring does not grow: $first bytes, then $second" test "$second" -gt 10000 -a "$second" -lt $((first * 2))
+# eight bytes a wait at least
+all=$(($(counter "$TMP/k.cap" waits.recorded) * 8))
+ok "after six seconds the ring takes $ring bytes, all would take $all" test "$ring" -gt 10000 -a "$ring" -lt $((all * 3 / 4))
 ok "nor does the recorder: $rss kB" test "$rss" -lt 150000
 # shellcheck disable=SC2046 # two numbers
 set -- $(ends "$TMP/k.cap")
-ok "the last second of four is in the capture, $1 to $2" perl -e \
-	'exit !($ARGV[1] - $ARGV[0] >= 0.9 && $ARGV[1] - $ARGV[0] < 2.6 && $ARGV[1] > 3.9)' "$1" "$2"
+# on a busy machine more than a second may pass between two flushes
+ok "the last second of six is in the capture, $1 to $2" perl -e \
+	'exit !($ARGV[1] - $ARGV[0] >= 0.9 && $ARGV[1] - $ARGV[0] < 4.5 && $ARGV[1] > 5.9)' "$1" "$2"
 kept=$("$BIN/capinfo" --json "$TMP/k.cap" | perl -ne 'print $1 if /"kept_ns":\s*(\d+)/')
-between "${kept:-0}" 900000000 2600000000 'capinfo says how long what was kept is'
-like "$("$BIN/symbolize" -q "$TMP/k.cap" | grep '^# host')" 'duration=[012]\.' 'and so does symbolize'
+between "${kept:-0}" 900000000 4500000000 'capinfo says how long what was kept is'
+like "$("$BIN/symbolize" -q "$TMP/k.cap" | grep '^# host')" 'duration=[01234]\.' 'and so does symbolize'
 is "$(($(counter "$TMP/k.cap" waits.recorded) - $(counter "$TMP/k.cap" waits.overwritten)))" \
 	"$(waits "$TMP/k.cap" '$n += $w->{count}')" 'recorded = what is there + what was dropped, in waits'
 is "$(perl -e 'print $ARGV[0] - $ARGV[1]' "$(counter "$TMP/k.cap" waits.recorded_ns)" "$(counter "$TMP/k.cap" waits.overwritten_ns)")" \
