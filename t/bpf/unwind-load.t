@@ -79,9 +79,9 @@ between "$loaded" 0 1 "a recording of the whole system under load ends with stat
 diag <"$TMP/loaded.err"
 
 is "$plausible" 0 "no complete stack is wrong: files, calls and outermost frames are plausible"
-cat "$TMP/table" "$TMP/table.err" | diag 60
 between "${waits:-0}" 1000 1000000000 "at least 1000 waits of the distribution's programs are recorded"
 between "$(sed -n 's/ per million$//p' "$TMP/table")" 990000 1000000 "at least 99 % of the stacks under load are complete, even of short-lived processes"
+cat "$TMP/table" "$TMP/table.err" | diag 60
 between "$(counter "$TMP/a.cap" unwind.snapshots_complete)" 1 1000000000 "stacks that had no table at the time are walked afterwards from snapshots"
 is "$(for n in complete cut short by_fp unmapped late no_memory; do counter "$TMP/a.cap" "unwind.snapshots_$n"; done | awk '{ n += $1 } END { print n }')" \
 	"$(counter "$TMP/a.cap" unwind.snapshots)" "the counters of snapshots by result add up to all snapshots"
