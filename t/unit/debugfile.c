@@ -482,12 +482,12 @@ static void test_deaf_server(struct tap *t)
 		debugserver_find(&o, &id, &fd, &e) == -ECANCELED && now_ns() - began < UINT64_C(3000000000) &&
 			calls == 2,
 		"the caller can cancel a download");
-	o = (struct debugserver_opts){ .seconds = 1 };
+	o = (struct debugserver_opts){ .seconds = 4 };
 	tap_ok(t, debugserver_find(&o, &id, &fd, &e) == -ETIMEDOUT,
 		"a file whose download was cancelled is not remembered as absent");
 	tap_ok(t, waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no child process is left");
 	close(server);
-	o = (struct debugserver_opts){ .seconds = 5, .server = &known };
+	o = (struct debugserver_opts){ .seconds = 60, .server = &known };
 	known.silent = 0;
 	tap_ok(t, debugserver_find(&o, &id, &fd, &e) == -ECONNREFUSED && known.silent,
 		"a server that is down is reported");
