@@ -72,7 +72,7 @@ struct session_parts {
  * times the time that loading took.
  */
 #define TABLES_NS UINT64_C(5000000000)
-#define TABLES_LOADS 20
+#define TABLES_LOADS 50
 #define GATHER_MS 20 /* how often process events are gathered meanwhile */
 
 static void session_parts_image(struct session_parts *p, const struct offcpu_ev_image *ev);

@@ -28,13 +28,20 @@ def queued():
     with open("/proc/thread-self/schedstat") as f:
         return int(f.read().split()[1])
 
+# what was counted up to a time: between two equal counts it did not wait
+def queued_at():
+    while True:
+        before, now = queued(), time.monotonic_ns()
+        if queued() == before:
+            return before, now
+
 def sleeps():
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-    before, begin, n = queued(), time.monotonic_ns(), 0
+    (before, begin), n = queued_at(), 0
     while time.monotonic_ns() < begin + 2000000000:
         time.sleep(.003)
         n += 1
-    end, after = time.monotonic_ns(), queued()
+    after, end = queued_at()
     print(threading.get_native_id(), after - before, n, begin, end, flush=True)
 
 thread = threading.Thread(target=sleeps)
@@ -47,7 +54,7 @@ rec "$TMP/s.cap" --events --preempted -- python3 "$TMP/crowded.py" >"$TMP/said"
 is "$rc" 0 "a program that shares its CPU is recorded"
 read -r tid queued slept begin end <"$out"
 events=1
-sleeps='$w->{tid} == '$tid' && kernel() =~ /nanosleep/'
+sleeps='$w->{tid} == '$tid' && !$w->{preempted} && kernel() =~ /nanosleep/'
 like "$(waits "$TMP/s.cap" '$n += $w->{count} if '"$sleeps")" "^($slept|$((slept + 1)))\$" "each sleep is recorded"
 # it may wait for the CPU again before it ends
 within "$(waits "$TMP/s.cap" '$n += $w->{runnable_ns} if $w->{tid} == '"$tid"' && $w->{first_ns} >= '"$begin"' &&

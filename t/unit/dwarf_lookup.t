@@ -117,7 +117,7 @@ gcc -gdwarf-4 -O2 "$src/nested.c" -o small4 2>build.log
 for file in small5 small4; do
 	for how in truncate flip; do
 		status 0 "$how: damaged debug sections of $file do no harm" \
-			timeout 100 "$lookup" --hostile $how $file
+			timeout 300 "$lookup" --hostile $how $file
 	done
 done
 tap_done
