@@ -98,6 +98,8 @@ static const struct cli_option options[] = {
 		CLI_DURATION(struct recargs, duration_ns, 1000000000) },
 	{ 0, "keep", "TIME", "keep only the last TIME (10m), in a ring; SIGUSR2 writes it to FILE at once",
 		CLI_DURATION(struct recargs, rec.keep_ns, 1000000000), .min = 1 },
+	{ 0, "max-size", "SIZE", "keep only the latest waits that fit into a FILE of SIZE (100M), in a ring",
+		CLI_SIZE(struct recargs, rec.max_bytes), .min = UINT64_C(1) << 20, .max = UINT64_C(1) << 50 },
 	{ 0, "trigger", "TIME", "stop a second after a wait of at least TIME (500ms) has ended",
 		CLI_DURATION(struct recargs, rec.bpf.trigger_ns, 1000000000), .min = 1 },
 	{ 0, "follow", NULL, "children too, those that run already included (default with a command)",
@@ -188,6 +190,7 @@ static const char *misfit(const struct recargs *o, enum record_mode mode, size_t
 			"goes with mode btf: --mode btf, or auto" },
 		{ r->bpf.wakers, IN(BTF), "--wakers", "goes with mode btf: --mode btf, or auto" },
 		{ r->keep_ns, IN(BTF) | IN(RAW), "--keep", "takes BPF: mode procfs keeps everything" },
+		{ r->max_bytes, IN(BTF) | IN(RAW), "--max-size", "takes BPF: mode procfs keeps everything" },
 		{ r->bpf.trigger_ns, IN(BTF) | IN(RAW), "--trigger",
 			"takes BPF: --mode procfs samples waits" },
 		{ r->bpf.events, IN(BTF) | IN(RAW), "--events", "takes BPF: --mode procfs samples waits" },
@@ -528,6 +531,11 @@ static void recording_release(struct recording *r)
 		recorder_release(r->rec);
 }
 
+static bool recording_full(const struct recording *r)
+{
+	return r->rec && recorder_full(r->rec);
+}
+
 static uint64_t recording_triggered(const struct recording *r, uint32_t *tid)
 {
 	return r->rec ? recorder_triggered(r->rec, tid) : 0;
@@ -575,6 +583,7 @@ struct run {
 	uint64_t shown_ns;
 	uint64_t triggered_ns; /* when the end of a wait of --trigger was seen; 0 = not yet */
 	char trigger[64];
+	bool full; /* --max-size leaves no room for more */
 };
 
 static void clear_line(struct run *r)
@@ -599,6 +608,7 @@ static void show_progress(struct run *r)
 	buf_free(&b);
 }
 
+#define FULL "--max-size leaves no room for waits"
 #define AFTER_TRIGGER_NS UINT64_C(1000000000)
 
 /* A wait of --trigger has ended, and the recording has gone on for a while. */
@@ -632,6 +642,9 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 							 : "SIGHUP";
 	if (is_triggered(r, now))
 		return r->trigger;
+	r->full = recording_full(r->rec);
+	if (r->full)
+		return FULL;
 	if (now - start_ns >= r->o->duration_ns)
 		return "duration";
 	if (r->o->command && command_ended(&r->command))
@@ -864,7 +877,14 @@ static int record(struct run *r, struct recargs *o)
 	}
 	recording_state(r->rec, &st);
 	summary(r);
-	return all_named(r) && !st.lost ? CLI_OK : CLI_INCOMPLETE;
+	if (r->full) {
+		err_set(&e, -EFBIG,
+			"'%s': processes and stacks alone take three quarters of --max-size: ended early",
+			o->rec.path);
+		err_hint(&e, "raise --max-size, or record less");
+		cli_error(&cli, &e);
+	}
+	return all_named(r) && !st.lost && !r->full ? CLI_OK : CLI_INCOMPLETE;
 }
 
 int main(int argc, char **argv)

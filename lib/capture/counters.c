@@ -15,7 +15,7 @@ static const struct counter counters[] = {
 		"the kernel did not report the end, which is computed" },
 	{ "waits.summed", COUNTER_NOTE, "wait or sample", "waits and samples",
 		"kept as a part of sums alone: the ring buffer was nearly full" },
-	{ "waits.overwritten", COUNTER_NOTE, "wait", "waits", "older than what --keep keeps" },
+	{ "waits.overwritten", COUNTER_NOTE, "wait", "waits", "older than what --keep or --max-size keeps" },
 	{ "waits.overwritten_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "clock.back", COUNTER_PLAIN, "wait", "waits", "ended before it began, counted as 0 ns" },
 
@@ -121,6 +121,8 @@ static const struct counter counters[] = {
 	{ "names.plain", COUNTER_DETAIL, "place", "places", "in a file, without inlined calls and lines" },
 	{ "names.late", COUNTER_NOTE, "place", "places",
 		"in a file, no name stored: no time was left to look it up" },
+	{ "names.dropped", COUNTER_NOTE, "name of user code", "names of user code",
+		"not stored: --max-size left no room" },
 	{ "names.kernel_missing", COUNTER_PLAIN, "kernel address", "kernel addresses", "without a name" },
 	{ "names.resent", COUNTER_PLAIN, "thread name", "thread names",
 		"sent again, as the ring buffer was full" },

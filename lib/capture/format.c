@@ -11,7 +11,7 @@ const char *cap_record_type_name(unsigned int type)
 	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files",
 		"processes", "threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters",
 		"flush", "trailer", "JIT code", "names", "strings", "script frames", "wakers", "keys",
-		"waits" };
+		"waits", "changes of counters" };
 
 	return type < CAPTURE_RECORD_TYPES ? names[type] : names[0];
 }
@@ -552,6 +552,19 @@ bool cap_record_get_counter(struct rd *r, struct cap_counter *c)
 	return !r->bad;
 }
 
+void cap_record_put_change(struct buf *b, const struct cap_change *c)
+{
+	buf_uleb(b, c->counter);
+	buf_sleb(b, (int64_t)c->difference);
+}
+
+bool cap_record_get_change(struct rd *r, struct cap_change *c)
+{
+	c->counter = get_u32(r);
+	c->difference = (uint64_t)rd_sleb(r);
+	return !r->bad;
+}
+
 void cap_record_put_flush(struct buf *b, const struct cap_flush *f)
 {
 	buf_uleb(b, f->time_ns);
@@ -577,8 +590,9 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 }
 
 #define CAPTURE_BLOCK_MINOR                                                                                  \
-	5 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
-	     1.4: samples' runnable_ns, wakers; 1.5: keys, waits, threads' from_ns */
+	6 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
+	     1.4: samples' runnable_ns, wakers; 1.5: keys, waits, threads' from_ns; 1.6: changes of counters \
+	   */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 

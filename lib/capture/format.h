@@ -40,6 +40,7 @@ enum cap_record_type {
 	CAPTURE_RECORD_WAKER = 18,
 	CAPTURE_RECORD_KEY = 19,
 	CAPTURE_RECORD_WAIT = 20,
+	CAPTURE_RECORD_CHANGE = 21,
 	CAPTURE_RECORD_TYPES /* one more than the last */
 };
 
@@ -72,6 +73,7 @@ void cap_record_put_sample(struct buf *b, const struct cap_sample *s, struct cap
 void cap_record_put_key(struct buf *b, uint32_t id, const struct cap_sample *s); /* not its numbers */
 void cap_record_put_wait(struct buf *b, const struct cap_wait *w, struct cap_record_state *state);
 void cap_record_put_counter(struct buf *b, const struct cap_counter *c);
+void cap_record_put_change(struct buf *b, const struct cap_change *c);
 void cap_record_put_flush(struct buf *b, const struct cap_flush *f);
 void cap_record_put_trailer(struct buf *b, const struct cap_trailer *t);
 
@@ -104,6 +106,7 @@ bool cap_record_get_sample(struct rd *r, struct cap_sample *s, struct cap_record
 bool cap_record_get_key(struct rd *r, uint32_t *id, struct cap_sample *s); /* numbers are 0 */
 bool cap_record_get_wait(struct rd *r, struct cap_wait *w, struct cap_record_state *state);
 bool cap_record_get_counter(struct rd *r, struct cap_counter *c);
+bool cap_record_get_change(struct rd *r, struct cap_change *c);
 bool cap_record_get_flush(struct rd *r, struct cap_flush *f);
 bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t);
 

@@ -316,7 +316,7 @@ static void cap_damage_describe(
 /* Elements of each array; in `room`, allocated elements. */
 struct cap_store_counts {
 	size_t options, procs, threads, files, maps, images, ksyms, scripts, stacks, kinds, wakers, keys,
-		samples, waits, counters, frames, exact, places, pending, singles;
+		samples, waits, counters, counts, changes, frames, exact, places, pending, singles;
 };
 
 /* What single waits have in common, and the sample that sums them: HASHTABLE_NONE until the first one comes.
@@ -342,7 +342,9 @@ struct cap_store {
 	struct cap_key *keys; /* index = id */
 	struct cap_sample *samples;
 	struct cap_wait *waits;
-	struct cap_counter *counters;
+	struct cap_counter *counts; /* in the order of the capture, which changes refer to */
+	struct cap_counter *counters; /* by name, once each */
+	struct cap_change *changes; /* of the block being decoded */
 	uint8_t *kinds; /* of each stack; an array of its own, so that every sample's check hits a cache */
 	uint64_t *frames; /* of all stacks in order */
 	uint32_t *exact; /* likewise: indexes of exact frames */
@@ -577,13 +579,25 @@ static const char *take_counter(struct cap_store *s, struct rd *r)
 {
 	struct cap_counter *k;
 
-	if (!ROOM(s, counters, s->n.counters + 1))
+	if (!ROOM(s, counts, s->n.counts + 1))
 		return no_memory;
-	k = &s->counters[s->n.counters++];
+	k = &s->counts[s->n.counts++];
 	if (!cap_record_get_counter(r, k))
 		return malformed;
 	k->name = counter_name(k->name);
 	return NULL;
+}
+
+static const char *take_change(struct cap_store *s, struct rd *r)
+{
+	struct cap_change *c;
+
+	if (!ROOM(s, changes, s->n.changes + 1))
+		return no_memory;
+	c = &s->changes[s->n.changes++];
+	if (!cap_record_get_change(r, c))
+		return malformed;
+	return c->counter < s->n.counts ? NULL : "a change of a counter that is not there";
 }
 
 static const char *take_flush(struct cap_store *s, struct rd *r)
@@ -635,6 +649,8 @@ static const char *take_record(
 		return take_wait(s, r, state);
 	case CAPTURE_RECORD_COUNTER:
 		return take_counter(s, r);
+	case CAPTURE_RECORD_CHANGE:
+		return take_change(s, r);
 	case CAPTURE_RECORD_FLUSH:
 		return take_flush(s, r);
 	case CAPTURE_RECORD_TRAILER:
@@ -784,7 +800,7 @@ static int cap_store_take(
 	struct cap_record_state state = { 0 };
 	const char *complaint = NULL;
 
-	s->n.pending = s->n.singles = 0;
+	s->n.pending = s->n.singles = s->n.changes = 0;
 	while (!complaint && cap_record_next(&r, &record))
 		complaint = take_record(s, b->type, &record, &state);
 	if (!complaint && r.bad)
@@ -794,6 +810,8 @@ static int cap_store_take(
 		*wrong = complaint;
 		return !*complaint ? -ENOMEM : -EBADMSG;
 	}
+	for (size_t i = 0; i < s->n.changes; i++)
+		s->counts[s->changes[i].counter].value += s->changes[i].difference;
 	return merge_pending(s) && merge_singles(s) ? 0 : -ENOMEM;
 }
 
@@ -852,6 +870,11 @@ static void point_stacks(struct cap_store *s)
 static int cap_store_settle(struct cap_store *s)
 {
 	point_stacks(s);
+	if (!ROOM(s, counters, s->n.counts))
+		return -ENOMEM;
+	s->n.counters = s->n.counts;
+	if (s->n.counts)
+		memcpy(s->counters, s->counts, s->n.counts * sizeof(*s->counts));
 	if (sortlast(&s->threads, &s->n.threads, sizeof(*s->threads), thread_cmp) != 0 ||
 		sortlast(&s->counters, &s->n.counters, sizeof(*s->counters), counter_cmp) != 0 ||
 		sortlast(&s->ksyms, &s->n.ksyms, sizeof(*s->ksyms), ksym_cmp) != 0 ||
@@ -891,6 +914,8 @@ static void cap_store_free(struct cap_store *s)
 	free(s->waits);
 	free(s->singles);
 	free(s->counters);
+	free(s->counts);
+	free(s->changes);
 	free(s->frames);
 	free(s->exact);
 	free(s->pending);
@@ -1209,11 +1234,11 @@ static void begin_flush(struct cap_store *s)
 static bool is_spent(const struct cap_store *s, unsigned int type, const uint8_t *bytes, size_t len)
 {
 	if (type == CAPTURE_RECORD_COUNTER)
-		for (size_t i = 0; i < s->n.counters; i++)
-			if ((uintptr_t)s->counters[i].name - (uintptr_t)bytes < len)
+		for (size_t i = 0; i < s->n.counts; i++)
+			if ((uintptr_t)s->counts[i].name - (uintptr_t)bytes < len)
 				return false;
 	return type == CAPTURE_RECORD_SAMPLE || type == CAPTURE_RECORD_WAIT || type == CAPTURE_RECORD_FLUSH ||
-	       type == CAPTURE_RECORD_COUNTER;
+	       type == CAPTURE_RECORD_COUNTER || type == CAPTURE_RECORD_CHANGE;
 }
 
 /* Take the block BYTES, which is then ours. As take_block(). */

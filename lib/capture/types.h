@@ -335,14 +335,20 @@ bool cap_sample_same_key(const struct cap_sample *a, const struct cap_sample *b)
 uint64_t cap_sample_hash(const struct cap_sample *s);
 
 /*
- * A count since the recording began. It is written at every flush; the last
- * value holds. Names are stable: "waits.recorded", "waits.recorded_ns",
- * "filtered.preempted", "lost.ring_full" ...
- * Counters whose name begins with "lost." count something that is missing.
+ * A count since the recording began. It is written at the first flush and at the
+ * end; in between changes are written; the last value holds. Names are stable: "waits.recorded",
+ * "waits.recorded_ns", "filtered.preempted", "lost.ring_full" ... Counters whose name begins with "lost."
+ * count something that is missing.
  */
 struct cap_counter {
 	const char *name;
 	uint64_t value;
+};
+
+/* What was added to a counter, modulo 2^64, since it was last written. */
+struct cap_change {
+	uint32_t counter; /* how many counters were written before that one was, for the first time */
+	uint64_t difference;
 };
 
 /* A flush: everything up to TIME_NS is in the file before this record. */

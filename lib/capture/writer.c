@@ -41,12 +41,20 @@ struct ring_part {
 struct ring {
 	int fd; /* 0 = there is none */
 	uint64_t keep_ns;
+	uint64_t max_bytes; /* of the capture, with what the ring will add; 0 = any number */
 	struct ring_part *parts; /* from `first` on, in order of time */
 	size_t first, n, max;
 	uint64_t end, released; /* where the next part goes; everything before is no longer on the disk */
 	uint64_t since_ns; /* it has everything since then */
 	uint64_t waits, waits_ns; /* that were queued for the next part */
 	uint64_t lost, lost_ns; /* dropped */
+	uint64_t names; /* that were dropped at the end */
+};
+
+/* A counter; its place in the array is its number in changes. */
+struct count {
+	char *name;
+	uint64_t now, written;
 };
 
 struct cap_writer {
@@ -61,6 +69,10 @@ struct cap_writer {
 	struct cap_sample *keys; /* those that were written; index = id */
 	size_t n_keys, max_keys;
 	struct hashtable by_key;
+	struct count *counts;
+	size_t n_counts, max_counts, n_written; /* of them, those that are in the capture */
+	uint64_t n_names; /* queued names of user code */
+	size_t next_count; /* the recorder gives them in the same order each time */
 	struct intern strings; /* those that were written; the id is that of the record */
 	struct cap_record_state samples, waits; /* of the blocks being filled */
 	struct buf scratch; /* one record, until its length is known */
@@ -74,10 +86,10 @@ static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTIO
 	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
 	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK, CAPTURE_RECORD_WAKER,
 	CAPTURE_RECORD_KEY, CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME,
-	CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_WAIT, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_FLUSH,
-	CAPTURE_RECORD_TRAILER };
-#define TABLES (ARRAY_LEN(order) - 5) /* what others refer to */
-#define TIMED (ARRAY_LEN(order) - 3) /* and what a ring keeps */
+	CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_WAIT, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_CHANGE,
+	CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
+#define TABLES (ARRAY_LEN(order) - 6) /* what others refer to */
+#define TIMED (ARRAY_LEN(order) - 4) /* and what a ring keeps */
 
 /* --- records into queues --- */
 
@@ -315,10 +327,50 @@ void cap_writer_wait(struct cap_writer *w, const struct cap_sample *s)
 	end_record(w, CAPTURE_RECORD_WAIT);
 }
 
+static struct count *find_count(struct cap_writer *w, const char *name)
+{
+	size_t at = w->next_count < w->n_counts && strcmp(w->counts[w->next_count].name, name) == 0
+			    ? w->next_count
+			    : 0;
+
+	while (at < w->n_counts && strcmp(w->counts[at].name, name) != 0)
+		at++;
+	w->next_count = at + 1;
+	return at < w->n_counts ? &w->counts[at] : NULL;
+}
+
 void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c)
 {
-	cap_record_put_counter(begin_record(w), c);
-	end_record(w, CAPTURE_RECORD_COUNTER);
+	struct count *k = find_count(w, c->name);
+
+	if (!k && base_grow(&w->counts, &w->max_counts, w->n_counts + 1, sizeof(*w->counts)) == 0) {
+		k = &w->counts[w->n_counts];
+		*k = (struct count){ .name = strdup(c->name) };
+		w->n_counts += k->name != NULL;
+	}
+	if (!k || !k->name)
+		w->queues[CAPTURE_RECORD_COUNTER].records.failed = true;
+	else
+		k->now = c->value;
+}
+
+/* Queue what the capture does not have yet of the counters; ALL: each one whole. */
+static void put_counts(struct cap_writer *w, bool all)
+{
+	for (size_t i = 0; i < w->n_counts; i++) {
+		struct count *k = &w->counts[i];
+
+		if (all || i >= w->n_written) {
+			cap_record_put_counter(begin_record(w), &(struct cap_counter){ k->name, k->now });
+			end_record(w, CAPTURE_RECORD_COUNTER);
+		} else if (k->now != k->written) {
+			cap_record_put_change(
+				begin_record(w), &(struct cap_change){ (uint32_t)i, k->now - k->written });
+			end_record(w, CAPTURE_RECORD_CHANGE);
+		}
+		k->written = k->now;
+	}
+	w->n_written = w->n_counts;
 }
 
 /* The number that stands for TEXT. A new string is queued first, while its record is being encoded. */
@@ -347,6 +399,7 @@ void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j)
 	refer(&w->procs, j->proc);
 	if (j->start >= j->end)
 		refuse(w, "a piece of JIT code ends before it begins");
+	w->n_names++;
 	cap_code_names_put_jit(begin_record(w), j, string_ref, w);
 	end_record(w, CAPTURE_RECORD_JIT);
 }
@@ -354,6 +407,7 @@ void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j)
 void cap_writer_name(struct cap_writer *w, const struct cap_name *n)
 {
 	refer(&w->files, n->file);
+	w->n_names++;
 	cap_code_names_put_name(begin_record(w), n, string_ref, w);
 	end_record(w, CAPTURE_RECORD_NAME);
 }
@@ -515,9 +569,16 @@ static int write_queues(struct cap_writer *w, size_t from, size_t to)
 
 /* --- the ring --- */
 
-void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns)
+void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns, uint64_t max_bytes)
 {
-	w->ring = (struct ring){ .fd = fd, .keep_ns = keep_ns };
+	w->ring = (struct ring){ .fd = fd, .keep_ns = keep_ns, .max_bytes = max_bytes };
+}
+
+bool cap_writer_full(const struct cap_writer *w)
+{
+	const uint64_t max = w->ring.max_bytes;
+
+	return max && w->bytes > max - max / 4;
 }
 
 void cap_writer_overwritten(const struct cap_writer *w, uint64_t *count, uint64_t *ns)
@@ -554,7 +615,8 @@ static size_t n_old(const struct ring *r, uint64_t now_ns)
 {
 	size_t n = 0;
 
-	while (n < r->n && r->parts[r->first + n].time_ns + r->keep_ns < now_ns)
+	while (n < r->n && (int64_t)(now_ns - r->parts[r->first + n].time_ns) > 0 &&
+		now_ns - r->parts[r->first + n].time_ns > r->keep_ns)
 		n++;
 	return n;
 }
@@ -666,6 +728,53 @@ static void make_room(struct cap_writer *w)
 		drop_first(r, 1);
 }
 
+#define END_BYTES 16384 /* the counters at the end, and what is a second old */
+
+/* What the queues but those of the ring will take in the capture. */
+static uint64_t queued_bytes(const struct cap_writer *w)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+		const struct queue *q = &w->queues[order[i]];
+
+		if (i < TABLES || i >= TIMED)
+			sum += q->records.len + (q->n_cuts + 1) * CAPTURE_BLOCK_HEAD_LEN;
+	}
+	return sum;
+}
+
+/* Drop the oldest parts until the rest fits into the capture. */
+static void keep_to_size(struct cap_writer *w)
+{
+	const uint64_t others = w->bytes + queued_bytes(w) + END_BYTES;
+	struct ring *r = &w->ring;
+	size_t n = 0;
+
+	if (!r->max_bytes)
+		return;
+	while (n < r->n && others + r->end - r->parts[r->first + n].at > r->max_bytes)
+		n++;
+	drop_first(r, n);
+}
+
+/* Names are less than waits, but if there is no room without any, do without: files have them too. */
+static void drop_names(struct cap_writer *w)
+{
+	static const unsigned char types[] = { CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT,
+		CAPTURE_RECORD_NAME };
+
+	if (!w->ring.max_bytes || w->bytes + queued_bytes(w) + END_BYTES <= w->ring.max_bytes)
+		return;
+	w->ring.names = w->n_names;
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		struct queue *q = &w->queues[types[i]];
+
+		buf_reset(&q->records);
+		q->n_cuts = q->open_from = 0;
+	}
+}
+
 /* Copy the whole ring into the capture, and empty it. */
 static int write_ring(struct cap_writer *w)
 {
@@ -693,7 +802,7 @@ static void empty_queues(struct cap_writer *w)
 		buf_reset(&w->queues[i].records);
 		w->queues[i].n_cuts = w->queues[i].open_from = 0;
 	}
-	w->ring.waits = w->ring.waits_ns = 0;
+	w->ring.waits = w->ring.waits_ns = w->n_names = 0;
 	w->samples = w->waits = (struct cap_record_state){ 0 };
 }
 
@@ -707,20 +816,27 @@ static void put_kept(struct cap_writer *w, uint64_t time_ns)
 	cap_writer_option(w, &(struct cap_option){ CAPTURE_OPTION_KEPT, text });
 	cap_writer_counter(w, &(struct cap_counter){ "waits.overwritten", w->ring.lost });
 	cap_writer_counter(w, &(struct cap_counter){ "waits.overwritten_ns", w->ring.lost_ns });
+	cap_writer_counter(w, &(struct cap_counter){ "names.dropped", w->ring.names });
 }
 
-/* With a ring, WHOLE: write what it has, too; else nothing but tables. */
-static int write_all_queues(struct cap_writer *w, uint64_t time_ns, bool whole)
+/* With a ring, WHOLE: write what it has, too; else nothing but tables. LAST: the capture ends here. */
+static int write_all_queues(struct cap_writer *w, uint64_t time_ns, bool whole, bool last)
 {
 	int code;
 
-	if (!w->ring.fd)
+	if (!w->ring.fd) {
+		put_counts(w, last);
 		return write_queues(w, 0, ARRAY_LEN(order));
+	}
 	code = fill_ring(w, time_ns);
 	drop_first(&w->ring, n_old(&w->ring, time_ns));
+	if (last)
+		drop_names(w);
+	keep_to_size(w);
 	if (whole) {
 		make_room(w);
 		put_kept(w, time_ns);
+		put_counts(w, last);
 	}
 	code = code ? code : write_queues(w, 0, TABLES);
 	if (code || !whole)
@@ -733,7 +849,7 @@ static int write_all_queues(struct cap_writer *w, uint64_t time_ns, bool whole)
 	return code;
 }
 
-static int flush(struct cap_writer *w, uint64_t time_ns, bool whole)
+static int flush(struct cap_writer *w, uint64_t time_ns, bool whole, bool last)
 {
 	int code;
 
@@ -747,7 +863,7 @@ static int flush(struct cap_writer *w, uint64_t time_ns, bool whole)
 		refuse(w, "a sample refers to a waker that was not written");
 	if (w->code)
 		return w->code;
-	code = write_all_queues(w, time_ns, whole);
+	code = write_all_queues(w, time_ns, whole, last);
 	empty_queues(w);
 	return code ? fail(w, code) : 0;
 }
@@ -756,14 +872,14 @@ int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e)
 {
 	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
 	end_record(w, CAPTURE_RECORD_FLUSH);
-	return flush(w, time_ns, false) ? put_error(w, e) : 0;
+	return flush(w, time_ns, false, false) ? put_error(w, e) : 0;
 }
 
 int cap_writer_release(struct cap_writer *w, uint64_t time_ns, struct err *e)
 {
 	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
 	end_record(w, CAPTURE_RECORD_FLUSH);
-	return flush(w, time_ns, true) ? put_error(w, e) : 0;
+	return flush(w, time_ns, true, false) ? put_error(w, e) : 0;
 }
 
 int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct err *e)
@@ -772,7 +888,7 @@ int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct 
 	end_record(w, CAPTURE_RECORD_FLUSH);
 	cap_record_put_trailer(begin_record(w), t);
 	end_record(w, CAPTURE_RECORD_TRAILER);
-	if (flush(w, t->stop_ns, true))
+	if (flush(w, t->stop_ns, true, true))
 		return put_error(w, e);
 	if (w->regular && fsync(w->fd) != 0)
 		return fail(w, -errno), put_error(w, e);
@@ -854,5 +970,8 @@ void cap_writer_close(struct cap_writer *w)
 	buf_free(&w->scratch);
 	buf_free(&w->string);
 	intern_free(&w->strings);
+	for (size_t i = 0; i < w->n_counts; i++)
+		free(w->counts[i].name);
+	free(w->counts);
 	free(w);
 }

@@ -60,15 +60,20 @@ void cap_writer_sample(struct cap_writer *w, const struct cap_sample *s);
 /* The only wait of S, or its sample, by itself: readers have it also as part of the sum. -EINVAL unless count
  * is 1. */
 void cap_writer_wait(struct cap_writer *w, const struct cap_sample *s);
+/* The value of now: the next flush writes by how much it has changed, the end of the capture all of it. */
 void cap_writer_counter(struct cap_writer *w, const struct cap_counter *c);
 void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j);
 void cap_writer_name(struct cap_writer *w, const struct cap_name *n);
 
 /*
- * From now on keep samples and waits only of the last KEEP_NS, in the file FD of result_file_scratch(), which
- * is ours then: cap_writer_flush() drops older ones and writes neither them nor counters to the capture.
+ * From now on keep samples and waits only of the last KEEP_NS (UINT64_MAX: of all time), and as many as a
+ * capture of MAX_BYTES has room for (0: any number), in the file FD of result_file_scratch(), which is ours
+ * then: cap_writer_flush() drops older ones and writes neither them nor counters to the capture.
  */
-void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns);
+void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns, uint64_t max_bytes);
+
+/* Does the capture have so much already that three quarters of MAX_BYTES are taken? Then end it. */
+bool cap_writer_full(const struct cap_writer *w);
 
 /* As cap_writer_flush(), with what the ring has, which is then empty, and an option that says since when. */
 int cap_writer_release(struct cap_writer *w, uint64_t time_ns, struct err *e);

@@ -580,7 +580,7 @@ static int use_privileges(
 		return rc;
 	find_family(p, o);
 	open_files(p);
-	rc = output_early(out, o->keep_ns, e);
+	rc = output_early(out, o->keep_ns || o->max_bytes, e);
 	return rc ? rc : drop(p, e);
 }
 
@@ -618,6 +618,7 @@ static int get_ready(
 {
 	/* not before: nothing drains the events while the programs are loaded */
 	int rc = p->events ? procevents_start(p->events, e) : 0, fd, ring;
+	const bool rings = o->keep_ns || o->max_bytes;
 
 	if (!rc && o->bpf.wakers)
 		rc = find_interrupts(p, e);
@@ -631,11 +632,11 @@ static int get_ready(
 		rc = watch(p, unwinder_fd(p->unwinder), e);
 	if (rc)
 		return rc;
-	fd = output_take(out, o->keep_ns ? &ring : NULL, e);
+	fd = output_take(out, rings ? &ring : NULL, e);
 	rc = fd < 0 ? fd : cap_writer_begin(fd, o->path, &p->out, e);
-	if (!rc && o->keep_ns)
-		cap_writer_ring(p->out, ring, o->keep_ns);
-	else if (fd >= 0 && o->keep_ns)
+	if (!rc && rings)
+		cap_writer_ring(p->out, ring, o->keep_ns ? o->keep_ns : UINT64_MAX, o->max_bytes);
+	else if (fd >= 0 && rings)
 		close(ring);
 	return rc;
 }
@@ -1246,6 +1247,11 @@ void recorder_release(struct recorder *r)
 {
 	r->release = true;
 	r->next_flush_ns = now_ns();
+}
+
+bool recorder_full(const struct recorder *r)
+{
+	return cap_writer_full(r->p.out);
 }
 
 uint64_t recorder_triggered(const struct recorder *r, uint32_t *tid)

@@ -44,7 +44,11 @@ int recorder_service(struct recorder *r, struct err *e);
  */
 int recorder_stop(struct recorder *r, const char *why, struct err *e);
 
-/* With opts->keep_ns: write what is kept to the capture now, at the next call of recorder_service(). */
+/* Has opts->max_bytes no room for more processes and stacks? Then stop. */
+bool recorder_full(const struct recorder *r);
+
+/* With opts->keep_ns or max_bytes: write what is kept to the capture now, at the next call of
+ * recorder_service(). */
 void recorder_release(struct recorder *r);
 
 /* With opts->bpf.trigger_ns: how long a wait was that reached it, and of which thread; 0 = there was none. */

@@ -57,7 +57,7 @@ is "$(($(counter "$TMP/k.cap" waits.recorded) - $(counter "$TMP/k.cap" waits.ove
 	"$(waits "$TMP/k.cap" '$n += $w->{count}')" 'recorded = what is there + what was dropped, in waits'
 is "$(perl -e 'print $ARGV[0] - $ARGV[1]' "$(counter "$TMP/k.cap" waits.recorded_ns)" "$(counter "$TMP/k.cap" waits.overwritten_ns)")" \
 	"$(waits "$TMP/k.cap" '$n += $w->{total_ns}')" 'and in ns'
-like "$(cat "$TMP/rec.err")" '[0-9]+ waits, .* s: older than what --keep keeps' 'the summary says how many were dropped'
+like "$(cat "$TMP/rec.err")" '[0-9]+ waits, .* s: older than what --keep or --max-size keeps' 'the summary says how many were dropped'
 is "$(waits "$TMP/k.cap" '$h{$w->{user_stack_verdict}} = ""; $h{"unnamed"} = "" if grep { !$_->{symbol} } @{$w->{user_stack}}')" \
 	'complete ' 'their stacks and names are there'
 
@@ -68,6 +68,28 @@ rec_stop
 ok 'sums are kept likewise' test "$(counter "$TMP/s.cap" waits.overwritten)" -gt 1000
 is "$(($(counter "$TMP/s.cap" waits.recorded) - $(counter "$TMP/s.cap" waits.overwritten)))" \
 	"$(waits "$TMP/s.cap" '$n += $w->{count}')" 'recorded = what is there + what was dropped'
+
+# a bound of size
+rec_start "$TMP/m.cap" --events --max-size 1M -p "$pid"
+sleep 6
+ring=$(ring_bytes)
+rec_stop
+is "$rc" 0 'a recording with a bound of size ends as others do'
+size=$(stat -c %s "$TMP/m.cap")
+ok "the capture takes $size bytes, all waits would take more than eight each" test "$size" -le 1048576 \
+	-a "$size" -lt $(($(counter "$TMP/m.cap" waits.recorded) * 8))
+ok "the ring, $ring bytes, is bounded too" test "$ring" -gt 100000 -a "$ring" -le 1200000
+is "$(($(counter "$TMP/m.cap" waits.recorded) - $(counter "$TMP/m.cap" waits.overwritten)))" \
+	"$(waits "$TMP/m.cap" '$n += $w->{count}')" 'recorded = what is there + what was dropped'
+# a command line of 800 KB is in the capture as well
+long=$(printf '%0100000d' 0)
+run timeout -k 5 120 "$BIN/offcpu-record" --force --max-size 1M -d 100 -o "$TMP/m2.cap" -- sh -c 'sleep 100' $long $long $long $long $long $long $long $long
+pkill -f 'sleep 10[0]$'
+is "$rc" 1 'a recording that has no room for waits ends early'
+like "$(cat "$err")" "m2.cap': processes and stacks alone take three quarters of --max-size: ended early" 'and says so'
+like "$(cat "$err")" 'hint: raise --max-size, or record less' 'with a remedy'
+like "$("$BIN/capinfo" "$TMP/m2.cap" | grep '^duration')" 'stopped by: --max-size leaves no room for waits$' 'which the capture has too'
+ok 'and it is within its bound' test "$(stat -c %s "$TMP/m2.cap")" -le 1048576
 
 # what SIGUSR2 writes is there even if the recorder is killed
 rec_start "$TMP/u.cap" --events --keep 1s -p "$pid"
@@ -121,7 +143,7 @@ rec "$TMP/t2.cap" --trigger 10s -d 1 -- sleep 0.5
 is "$("$BIN/capinfo" "$TMP/t2.cap" | sed -n 's/.*stopped by: //p')" 'command exited' 'without such a wait it ends as ever'
 
 # the command line
-for bad in '--keep 0' '--keep x' '--trigger 0' '--mode procfs --keep 1s' '--mode procfs --trigger 1s'; do
+for bad in '--keep 0' '--max-size 1' '--max-size x' '--mode procfs --max-size 1M' '--keep x' '--trigger 0' '--mode procfs --keep 1s' '--mode procfs --trigger 1s'; do
 	# shellcheck disable=SC2086 # several words
 	run "$BIN/offcpu-record" $bad -o "$TMP/x.cap" -- true
 	is "$rc" 64 "refused: $bad"

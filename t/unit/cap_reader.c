@@ -599,6 +599,9 @@ static void test_references(struct tap *t, const struct edge *edge)
 	REFUSED("a wait with an unknown key", CAPTURE_RECORD_WAIT, "key that is not there",
 		cap_record_put_wait(&f_, &(struct cap_wait){ .key = 0 }, &state));
 	REFUSED("a truncated wait", CAPTURE_RECORD_WAIT, "malformed", buf_put(&f_, "\0\0", 2));
+	REFUSED("a change of an unknown counter", CAPTURE_RECORD_CHANGE, "counter that is not there",
+		cap_record_put_change(&f_, &(struct cap_change){ .counter = 1000 }));
+	REFUSED("a truncated change", CAPTURE_RECORD_CHANGE, "malformed", buf_put(&f_, "\0", 1));
 	w.id = 2;
 	REFUSED("a waker id out of order", CAPTURE_RECORD_WAKER, "id out of order",
 		cap_record_put_waker(&f_, &w));
@@ -994,7 +997,7 @@ static void test_header(struct tap *t, const struct whole *w)
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
 		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
-			strstr(e.msg, "format 2.5") && strstr(e.hint, "newer"),
+			strstr(e.msg, "format 2.6") && strstr(e.hint, "newer"),
 		"refused: a newer major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);

@@ -484,7 +484,7 @@ static void test_ring(struct tap *t)
 	bool fine = copy >= 0;
 
 	cap_writer_host(w, &sample_host);
-	cap_writer_ring(w, fd, UINT64_C(5000000000));
+	cap_writer_ring(w, fd, UINT64_C(5000000000), 0);
 	for (uint64_t i = 1; i <= 40 && fine; i++) {
 		queue_second(w, i, N);
 		fine = i == 20 ? cap_writer_release(w, MONO + i * 1000000000, &e) == 0
@@ -515,6 +515,136 @@ static void test_ring(struct tap *t)
 	unlink(p);
 }
 
+/* A ring that is bounded by the capture's size: the latest seconds that fit are kept, and none half. */
+static void test_max_size(struct tap *t)
+{
+	enum { N = 3000, MAX = 1 << 20 };
+	const char *p = in_dir("bounded ring");
+	struct cap_writer *w = with_stacks_in(p);
+	struct cap_reader *c = NULL;
+	struct err e = { 0 };
+	uint64_t lost, lost_ns, most = 0;
+	int fd = result_file_scratch(p, &e), copy = fd < 0 ? -1 : dup(fd);
+	bool fine = copy >= 0, full = false;
+	struct stat st;
+
+	cap_writer_host(w, &sample_host);
+	cap_writer_ring(w, fd, UINT64_MAX, MAX);
+	for (uint64_t i = 1; i <= 60 && fine; i++) {
+		queue_second(w, i, N);
+		fine = cap_writer_flush(w, MONO + i * 1000000000, &e) == 0;
+		full |= cap_writer_full(w);
+		most = MAX(most, blocks_of(copy));
+	}
+	cap_writer_overwritten(w, &lost, &lost_ns);
+	fine = fine &&
+	       cap_writer_finish(w, &(struct cap_trailer){ MONO + UINT64_C(60500000000), "end" }, &e) == 0;
+	cap_writer_close(w);
+	close(copy);
+	if (!fine || stat(p, &st) != 0 || cap_reader_load_waits(p, &c, NULL) != 0)
+		abort();
+	tap_ok(t, most < MAX + (MAX >> 4), "a bound of size is one of the disk, too: %llu bytes",
+		(unsigned long long)most);
+	tap_ok(t, st.st_size <= MAX && st.st_size > MAX - (MAX >> 3),
+		"the capture has as much as fits: %lld bytes", (long long)st.st_size);
+	tap_ok(t, c->complete && !full && c->n_waits + lost == (uint64_t)N * 60 && lost && lost % N == 0,
+		"what it has and what was dropped is everything");
+	tap_ok(t, has_seconds(c, N, lost / N + 1, 60), "the latest seconds are kept");
+	tap_eq_u64(
+		t, cap_reader_counter(c, "waits.overwritten"), lost, "and the counter says what was dropped");
+	cap_reader_free(c);
+	unlink(p);
+}
+
+/* What waits refer to alone is too much; and names, once there is no room for them. */
+static void test_max_size_full(struct tap *t)
+{
+	enum { MAX = 1 << 20 };
+	const char *p = in_dir("full capture");
+	struct cap_writer *w = with_stacks_in(p);
+	static char name[6000];
+	struct cap_reader *c = NULL;
+	struct err e = { 0 };
+	bool fine = true;
+	uint64_t i = 0;
+	struct stat st;
+
+	memset(name, 'n', sizeof(name) - 1);
+	cap_writer_host(w, &sample_host);
+	cap_writer_ring(w, result_file_scratch(p, NULL), UINT64_MAX, MAX);
+	while (fine && !cap_writer_full(w) && i++ < 1000) {
+		cap_writer_option(w, &(struct cap_option){ "text", name });
+		fine = cap_writer_flush(w, MONO + i, &e) == 0;
+	}
+	tap_ok(t, fine && i > 120 && i < 140,
+		"a capture that has no room for waits says so: after %llu records", (unsigned long long)i);
+	for (uint32_t n = 0; n < 400; n++) {
+		snprintf(name, sizeof(name), "%0*u", 1000, n);
+		cap_writer_jit(w, &(struct cap_jit){ .proc = 0,
+					  .start = 4096 + n,
+					  .end = 4097 + n,
+					  .to_ns = UINT64_MAX,
+					  .name = name });
+	}
+	fine = cap_writer_finish(w, &(struct cap_trailer){ MONO + 1000, "end" }, &e) == 0;
+	cap_writer_close(w);
+	if (!fine || stat(p, &st) != 0 || cap_reader_load(p, &c, NULL) != 0)
+		abort();
+	tap_ok(t,
+		c->complete && st.st_size <= MAX && !c->n_jits &&
+			cap_reader_counter(c, "names.dropped") == 400,
+		"names for which there is no room are dropped and counted: %lld bytes",
+		(long long)st.st_size);
+	cap_reader_free(c);
+	unlink(p);
+}
+
+static size_t size_with_counters(const char *p, uint64_t flushes, uint64_t per_flush)
+{
+	struct cap_writer *w = with_stacks_in(p);
+	struct err e = { 0 };
+	struct stat st;
+	char name[64];
+
+	for (uint64_t i = 1; i <= flushes; i++) {
+		for (uint64_t k = 0; k < 100; k++) {
+			snprintf(name, sizeof(name), "some.counter_with_a_name_%llu", (unsigned long long)k);
+			cap_writer_counter(w, &(struct cap_counter){ name, k < 10 ? i * per_flush * k : k });
+		}
+		/* in both directions, and around */
+		cap_writer_counter(w, &(struct cap_counter){ "down", UINT64_MAX - i * per_flush });
+		cap_writer_counter(w, &(struct cap_counter){ "around", i % 2 ? UINT64_MAX : 1 });
+		/* one that is not there from the start */
+		if (i > 3)
+			cap_writer_counter(w, &(struct cap_counter){ "late", i });
+		if (cap_writer_flush(w, MONO + i, &e) != 0)
+			abort();
+	}
+	cap_writer_close(w);
+	return stat(p, &st) == 0 ? (size_t)st.st_size : 0;
+}
+
+/* Without an end: what the flushes have must do. */
+static void test_counters(struct tap *t)
+{
+	const char *p = in_dir("counters");
+	const size_t one = size_with_counters(p, 4, 1000), many = size_with_counters(p, 104, 1000);
+	struct cap_reader *c = NULL;
+
+	tap_ok(t, many > one && (many - one) / 100 < 100,
+		"of 103 counters a flush has what has changed: %zu bytes", (many - one) / 100);
+	if (cap_reader_load(p, &c, NULL) != 0)
+		abort();
+	tap_ok(t,
+		c->n_counters == 103 && cap_reader_counter(c, "some.counter_with_a_name_9") == 104 * 9000 &&
+			cap_reader_counter(c, "some.counter_with_a_name_99") == 99 &&
+			cap_reader_counter(c, "down") == UINT64_MAX - 104000 &&
+			cap_reader_counter(c, "around") == 1 && cap_reader_counter(c, "late") == 104,
+		"and the reader has their last values");
+	cap_reader_free(c);
+	unlink(p);
+}
+
 static void test_full_ring(struct tap *t)
 {
 	enum { N = 30000 };
@@ -526,7 +656,7 @@ static void test_full_ring(struct tap *t)
 	bool fine = true;
 
 	cap_writer_host(w, &sample_host);
-	cap_writer_ring(w, result_file_scratch(p, NULL), UINT64_C(500000000000));
+	cap_writer_ring(w, result_file_scratch(p, NULL), UINT64_C(500000000000), 0);
 	for (uint64_t i = 1; i <= 20 && fine; i++) {
 		queue_second(w, i, N);
 		fine = cap_writer_flush(w, MONO + i * 1000000000, &e) == 0;
@@ -592,8 +722,8 @@ static const uint8_t golden[] = {
 	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
 	4, 3, 2, 1,					/* byte order mark */
 	24, 0, 0, 0,					/* length of this header */
-	1, 0, 5, 0,					/* version 1.5 */
-	0x92, 0xb9, 0x96, 0xe9,				/* checksum of the 20 bytes before */
+	1, 0, 6, 0,					/* version 1.6 */
+	0x0b, 0x11, 0x71, 0xdd,				/* checksum of the 20 bytes before */
 
 	'S', 'b', 'l', 'k',				/* sync */
 	2, 0, 0, 0,					/* type: options; flags */
@@ -742,6 +872,9 @@ int main(void)
 	test_split(&t);
 	test_waits(&t);
 	test_ring(&t);
+	test_max_size(&t);
+	test_max_size_full(&t);
+	test_counters(&t);
 	test_full_ring(&t);
 	test_strings(&t);
 	test_golden(&t);
