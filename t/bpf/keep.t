@@ -83,7 +83,7 @@ is "$(($(counter "$TMP/m.cap" waits.recorded) - $(counter "$TMP/m.cap" waits.ove
 	"$(waits "$TMP/m.cap" '$n += $w->{count}')" 'recorded = what is there + what was dropped'
 # a command line of 800 KB is in the capture as well
 long=$(printf '%0100000d' 0)
-run timeout -k 5 120 "$BIN/offcpu-record" --force --max-size 1M -d 100 -o "$TMP/m2.cap" -- sh -c 'sleep 100' $long $long $long $long $long $long $long $long
+run timeout -k 5 120 "$BIN/offcpu-record" --force --max-size 1M -d 100 -o "$TMP/m2.cap" -- sh -c 'sleep 100' "$long" "$long" "$long" "$long" "$long" "$long" "$long" "$long"
 pkill -f 'sleep 10[0]$'
 is "$rc" 1 'a recording that has no room for waits ends early'
 like "$(cat "$err")" "m2.cap': processes and stacks alone take three quarters of --max-size: ended early" 'and says so'

@@ -95,7 +95,7 @@ usage "an empty thread name is refused" "'' is not a thread name: 1 to 15 bytes$
 usage "a command without -- is refused" "unexpected argument 'sleep'.*after --" -a sleep 1
 usage "an unknown option is refused" "unknown option '--no-such-option'" --no-such-option
 usage "an unknown option with an argument is refused by its name" "unknown option '--no-such-option'$" --no-such-option=5
-usage "an ambiguous abbreviation of a long option is refused" "ambiguous option '--m': --min, --max, --mode" -a --m 5
+usage "an ambiguous abbreviation of a long option is refused" "ambiguous option '--m': --max-size, --min, --max, --mode" -a --m 5
 usage "an option without its argument is refused" "option '-p' needs an argument" -p
 usage "an option without its argument in a group of letters is refused" "option '-d' needs an argument" -aqd
 usage "an abbreviated long option without its argument is refused" "option '--depth' needs an argument" -a --dep
