@@ -365,6 +365,7 @@ static struct cli cli = {
 struct recording_state {
 	uint64_t start_ns, now_ns;
 	uint64_t lost;
+	const char *place; /* of the capture, as cap_writer_place() */
 };
 
 struct recording {
@@ -517,11 +518,11 @@ static void recording_state(struct recording *r, struct recording_state *ret)
 
 	if (r->proc) {
 		procfs_session_stats(r->proc, &ps);
-		*ret = (struct recording_state){ ps.start_ns, ps.now_ns, ps.lost };
+		*ret = (struct recording_state){ ps.start_ns, ps.now_ns, ps.lost, ps.place };
 	} else {
 		recorder_stats(r->rec, &st);
 		record_stats_counters(&st, &c);
-		*ret = (struct recording_state){ st.start_ns, st.now_ns, counters_lost(&c) };
+		*ret = (struct recording_state){ st.start_ns, st.now_ns, counters_lost(&c), st.place };
 	}
 }
 
@@ -687,14 +688,16 @@ static int loop(struct run *r, const char **why, struct err *e)
 
 static void summary(const struct run *r)
 {
-	struct record_text_report reported = { .name = cli.name,
-		.path = r->o->rec.path,
-		.command = r->o->command ? &r->command : NULL,
-		.verbose = r->o->verbose };
+	struct recording_state st;
+	struct record_text_report reported = {
+		.name = cli.name, .command = r->o->command ? &r->command : NULL, .verbose = r->o->verbose
+	};
 	struct buf b = { 0 };
 
 	if (r->o->quiet)
 		return;
+	recording_state(r->rec, &st);
+	reported.path = st.place;
 	recording_summary(r->rec, &reported, &b);
 	fwrite(b.p, 1, b.len, stderr);
 	buf_free(&b);

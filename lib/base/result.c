@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -28,6 +30,23 @@ static int refuse_existing(const char *path, const char *is, const char *what, s
 	err_set(e, -EEXIST, "'%s' exists and is %s%s", path, is, what);
 	err_hint(e, "choose another name, or --force to write to it all the same");
 	return -EEXIST;
+}
+
+/* Another process writes to the regular file PATH: see result_claim(). */
+static int refuse_claimed(const char *path, struct err *e)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fd < 0 || fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+		return 0;
+	/* 0: it is in another PID namespace; -1: on another machine, or not known */
+	if (lock.l_pid > 0)
+		err_set(e, -EBUSY, "process %d writes to '%s'", (int)lock.l_pid, path);
+	else
+		err_set(e, -EBUSY, "another process writes to '%s'", path);
+	err_hint(e, "choose another name with -o FILE, or end that process first");
+	return -EBUSY;
 }
 
 /* Is the regular file PATH empty, or of TYPE? */
@@ -86,8 +105,13 @@ static bool is_terminal(const char *path)
 static int replace(
 	const char *path, const struct stat *st, bool force, const struct result_type *type, struct err *e)
 {
+	int rc;
+
 	switch (st->st_mode & S_IFMT) {
 	case S_IFREG:
+		rc = refuse_claimed(path, e);
+		if (rc)
+			return rc;
 		if (!force && !is_ours(path, type))
 			return refuse_existing(path, "not ", type->name, e);
 		return make_way(path, st, e);
@@ -108,6 +132,32 @@ static int replace(
 	}
 }
 
+/* The number in the environment variable NAME; UINT32_MAX if it is not one. */
+static uint32_t id_in(const char *name)
+{
+	const char *text = getenv(name);
+	unsigned long id;
+	char *end;
+
+	if (!text || strspn(text, "0123456789") != strlen(text) || !*text)
+		return UINT32_MAX;
+	errno = 0;
+	id = strtoul(text, &end, 10);
+	return errno || id > UINT32_MAX ? UINT32_MAX : (uint32_t)id;
+}
+
+/*
+ * If root runs this program by sudo(8), give FD, a new file that no one else has opened, to the user who
+ * called it: SUDO_UID and SUDO_GID, if there is such a user. Otherwise it stays root's.
+ */
+static void give_to_caller(int fd)
+{
+	const uint32_t uid = id_in("SUDO_UID"), gid = id_in("SUDO_GID");
+
+	if (getuid() == 0 && geteuid() == 0 && uid && uid != UINT32_MAX && gid != UINT32_MAX && getpwuid(uid))
+		(void)!fchown(fd, uid, gid);
+}
+
 int result_file_create(const char *path, bool force, const struct result_type *type, struct err *e)
 {
 	/* an existing file is removed; do not loop forever if someone keeps putting it back */
@@ -119,8 +169,10 @@ int result_file_create(const char *path, bool force, const struct result_type *t
 
 		if (fd >= 0 && fchmod(fd, 0600) != 0)
 			return err_sys(e, -errno, "cannot make '%s' private", path);
-		if (fd >= 0)
+		if (fd >= 0) {
+			give_to_caller(fd);
 			return TAKE_FD(fd);
+		}
 		if (errno != EEXIST)
 			return err_sys(e, -errno, "cannot create '%s'", path);
 		if (lstat(path, &st) != 0)
@@ -188,6 +240,79 @@ void result_file_close(struct result_file *f)
 		unlink(f->temp);
 	free(f->temp);
 	*f = (struct result_file){ .fd = -1 };
+}
+
+/* What the kernel calls FD now, after renames; NULL if that is not known. A file without a name has an
+ * ending. */
+static char *path_of(int fd)
+{
+	char link[sizeof("/proc/self/fd/") + 16], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path));
+	return n > 0 && n < (ssize_t)sizeof(path) ? strndup(path, (size_t)n) : NULL;
+}
+
+int result_claim(int fd, const char *path, struct result_claim *ret, struct err *e)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct stat st;
+
+	*ret = (struct result_claim){ 0 };
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return 0;
+	/* other errors: the file system has no locks */
+	if (fcntl(fd, F_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
+		return err_set(e, -EBUSY, "another process writes to '%s', since a moment ago", path);
+	ret->linked = st.st_nlink > 0;
+	ret->path = path_of(fd);
+	return 0;
+}
+
+void result_claim_free(struct result_claim *c)
+{
+	free(c->path);
+	*c = (struct result_claim){ 0 };
+}
+
+bool result_claim_linked(int fd, const struct result_claim *c)
+{
+	struct stat st;
+
+	return !c->linked || fstat(fd, &st) != 0 || st.st_nlink;
+}
+
+int result_claim_check(int fd, const char *path, const struct result_claim *c, char **now, struct err *e)
+{
+	_cleanup_free_ char *is = path_of(fd);
+	struct stat mine, named;
+	bool same;
+
+	*now = NULL;
+	if (!c->linked || fstat(fd, &mine) != 0)
+		return 0;
+	/* the name may be out of this process's reach by now: then its link in /proc says what became of it
+	 */
+	if (lstat(path, &named) == 0)
+		same = named.st_dev == mine.st_dev && named.st_ino == mine.st_ino;
+	else
+		same = mine.st_nlink && (!c->path || !is || strcmp(is, c->path) == 0);
+	if (same)
+		return 0;
+	if (!mine.st_nlink)
+		return err_set(e, -ESTALE,
+			"'%s' was deleted or replaced during the recording: what was written to it is lost",
+			path);
+	/* it has another link if the name that it was opened by is gone */
+	if (!is || (c->path && strcmp(is, c->path) == 0) || strncmp(is, "(unreachable)", 13) == 0 ||
+		access(is, F_OK) != 0) {
+		*now = strdup("(renamed)");
+		return err_set(
+			e, -ESTALE, "'%s' was renamed during the recording: its name is not known", path);
+	}
+	*now = TAKE_PTR(is);
+	return err_set(e, -ESTALE, "'%s' was renamed during the recording: it is '%s' now", path, *now);
 }
 
 static int open_scratch(const char *dir)

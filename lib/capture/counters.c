@@ -390,9 +390,13 @@ void counters_put_head(struct buf *b, const struct counters *c, const char *name
 	buftext_count(b, counters_get(c, "processes"), "process", "processes");
 	buftext_str(b, "; ");
 	buftext_count(b, bytes, "byte", "bytes");
-	buftext_str(b, " in '");
-	buftext_escaped(b, path, TEXT_LINE);
-	buftext_str(b, "'\n");
+	if (path) {
+		buftext_str(b, " in '");
+		buftext_escaped(b, path, TEXT_LINE);
+		buftext_str(b, "'\n");
+	} else {
+		buftext_str(b, bytes == 1 ? " is lost\n" : " are lost\n");
+	}
 }
 
 /* "  not recorded: 10 waits, 1.500 s: shorter than --min" */

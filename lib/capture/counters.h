@@ -74,7 +74,8 @@ uint64_t counters_lost(const struct counters *c);
 /* "5.0 s  1234 waits  56 stacks  7 processes  0 lost", without a newline. */
 void counters_put_progress(struct buf *b, const struct counters *c, uint64_t ns);
 
-/* The first line of a summary, after NAME: the recording's length, what it has, and its BYTES in PATH. */
+/* The first line of a summary, after NAME: the recording's length, what it has, and its BYTES in PATH; NULL:
+ * they are lost. */
 void counters_put_head(struct buf *b, const struct counters *c, const char *name, uint64_t ns,
 	const char *path, uint64_t bytes);
 

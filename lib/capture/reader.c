@@ -85,13 +85,22 @@ static int more(struct input *f)
 
 static int open_input(const char *path, struct err *e)
 {
-	int fd;
+	const bool named = path && strcmp(path, "-") != 0;
+	const int fd =
+		named ? open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC) : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	int code = fd < 0 ? -errno : 0;
+	struct stat st;
 
-	if (path && strcmp(path, "-") != 0)
-		fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
-	else
-		fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	return fd >= 0 ? fd : err_sys(e, -errno, "cannot open '%s'", path ? path : "-");
+	if (fd >= 0)
+		return fd;
+	err_sys(e, code, "cannot open '%s'", path ? path : "-");
+	if (named && code == -EACCES && stat(path, &st) == 0 && st.st_uid != geteuid())
+		err_hint(e,
+			"it belongs to user %u: run this as that user or as root, or let root give it to "
+			"you: "
+			"chown %u",
+			st.st_uid, geteuid());
+	return code;
 }
 
 static int refuse_input(const char *name, struct err *e)

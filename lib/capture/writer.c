@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/writer.h"
+#include "base/clock.h"
 #include "base/hashtable.h"
 #include "base/intern.h"
 #include "base/result.h"
@@ -13,6 +14,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+
+#define BACKLOG_GOAL ((size_t)4 << 20) /* bytes that wait for a pipe: more are waited for at the end, */
+#define BACKLOG_MAX ((size_t)256 << 20) /* and more than these end the recording */
+#define STALLED_NS UINT64_C(2000000000) /* how long the end waits for a pipe that is not read, */
+#define PATIENCE_NS UINT64_C(10000000000) /* and in all for one that is */
+#define DRAIN_NS UINT64_C(20000000) /* how long one call writes to a pipe that is read at the same time */
 
 /* A finished block: the bytes [from, to) of its type's buffer. */
 struct piece {
@@ -60,10 +67,18 @@ struct count {
 struct cap_writer {
 	int fd;
 	bool regular; /* it can be truncated */
+	struct result_claim claim; /* that it is named by the path which was given, not "-" */
+	char *moved; /* the name that it has instead */
+	bool lost; /* it has none */
 	int code; /* the first error: nothing is written after it */
-	char name[256]; /* for messages */
+	char *name; /* the path, or what it is called in messages */
 	char message[256]; /* about a record that no reader would accept */
 	uint64_t bytes;
+	/* to a pipe: finished blocks, of which the first `sent` bytes are written; until `patience_ns` it is
+	   waited for */
+	struct buf backlog;
+	size_t sent;
+	uint64_t patience_ns;
 	uint32_t seq;
 	struct ids procs, files, scripts, stacks, wakers; /* of wakers, their ids less one */
 	struct cap_sample *keys; /* those that were written; index = id */
@@ -426,28 +441,26 @@ static int put_error(const struct cap_writer *w, struct err *e)
 		return err_set(e, w->code, "'%s': wrong record: %s", w->name, w->message);
 	if (w->code == -ENOMEM)
 		return err_nomem(e, "the capture");
+	if (w->lost)
+		return result_claim_check(w->fd, w->name, &w->claim, &(char *){ NULL }, e);
+	if (w->code == -ETIMEDOUT)
+		return err_set(e, w->code,
+			"cannot write to '%s': its reader took %" PRIu64
+			" bytes, and has not read the other %zu",
+			w->name, w->bytes, w->backlog.len - w->sent);
 	err_sys(e, w->code, "cannot write to '%s'", w->name);
 	if (w->code == -ENOSPC || w->code == -EDQUOT || w->code == -EFBIG)
 		err_hint(e, "the first %llu bytes are kept and can be read", (unsigned long long)w->bytes);
 	return w->code;
 }
 
-static int wait_writable(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-	return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 0;
-}
-
-/* Write all of V. *DONE counts the bytes written, also on failure. */
+/* Write all of V into the regular file FD. *DONE counts the bytes written, also on failure. */
 static int write_all(int fd, struct iovec *v, size_t n, uint64_t *done)
 {
 	while (n) {
 		ssize_t got = writev(fd, v, (int)MIN(n, (size_t)IOV_MAX));
 		size_t left;
 
-		if (got < 0 && errno == EAGAIN && wait_writable(fd) == 0)
-			continue;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -461,6 +474,49 @@ static int write_all(int fd, struct iovec *v, size_t n, uint64_t *done)
 			v->iov_len -= left;
 		}
 	}
+	return 0;
+}
+
+/* Forget what was written, when moving the rest costs less than that. */
+static void tidy_backlog(struct cap_writer *w)
+{
+	struct buf *b = &w->backlog;
+
+	if (!w->sent || w->sent < b->len - w->sent)
+		return;
+	memmove(b->p, b->p + w->sent, b->len - w->sent);
+	b->len -= w->sent;
+	w->sent = 0;
+}
+
+/*
+ * Write of the backlog what the pipe takes. Until END_NS (0 = not at all) wait for that, but not for a reader
+ * that has stopped reading. A pipe that poll(2) finds writable takes PIPE_BUF bytes without blocking.
+ * (O_NONBLOCK would be set for every process that has it.)
+ */
+static int drain(struct cap_writer *w, uint64_t end_ns)
+{
+	const uint64_t stop_ns = MAX(end_ns, now_ns() + DRAIN_NS);
+	struct pollfd p = { .fd = w->fd, .events = POLLOUT };
+	uint64_t now, until = MIN(end_ns, now_ns() + STALLED_NS);
+	ssize_t got;
+
+	while (w->sent < w->backlog.len && (now = now_ns()) < stop_ns) {
+		const int n = poll(&p, 1, now < until ? (int)((until - now) / 1000000) + 1 : 0);
+
+		if (n == 0)
+			break;
+		got = n < 0 ? -1
+			    : write(w->fd, w->backlog.p + w->sent,
+				      MIN(w->backlog.len - w->sent, (size_t)PIPE_BUF));
+		if (got < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		w->sent += (size_t)MAX(got, 0);
+		w->bytes += (uint64_t)MAX(got, 0);
+		if (got > 0)
+			until = MIN(end_ns, now + STALLED_NS);
+	}
+	tidy_backlog(w);
 	return 0;
 }
 
@@ -517,6 +573,19 @@ static int write_batch(struct cap_writer *w, struct batch *b)
 	return code;
 }
 
+/* Into a pipe: what it does not take at once waits in the backlog. */
+static int send_batch(struct cap_writer *w, const struct batch *b)
+{
+	for (size_t i = 0; i < 2 * b->n; i++)
+		buf_put(&w->backlog, b->v[i].iov_base, b->v[i].iov_len);
+	if (w->backlog.failed)
+		return -ENOMEM;
+	w->seq += (uint32_t)b->n;
+	if (w->backlog.len - w->sent > BACKLOG_MAX)
+		return -ETIMEDOUT;
+	return drain(w, w->backlog.len - w->sent > BACKLOG_GOAL ? w->patience_ns : 0);
+}
+
 static bool batch_new(struct batch *b, size_t blocks)
 {
 	*b = (struct batch){ .v = calloc(blocks * 2 + 1, sizeof(*b->v)),
@@ -562,7 +631,7 @@ static int write_queues(struct cap_writer *w, size_t from, size_t to)
 	struct batch b = { 0 };
 	int code = gather(w, from, to, &b);
 
-	code = code ? code : write_batch(w, &b);
+	code = code ? code : w->regular ? write_batch(w, &b) : send_batch(w, &b);
 	batch_free(&b);
 	return code;
 }
@@ -703,7 +772,7 @@ static int write_part(struct cap_writer *w, const struct ring_part *part)
 			break;
 		add_block(w, &b, block.type, bytes + at + CAPTURE_BLOCK_HEAD_LEN, block.len);
 	}
-	code = code ? code : write_batch(w, &b);
+	code = code ? code : w->regular ? write_batch(w, &b) : send_batch(w, &b);
 	batch_free(&b);
 	return code;
 }
@@ -861,6 +930,10 @@ static int flush(struct cap_writer *w, uint64_t time_ns, bool whole, bool last)
 		refuse(w, "a sample refers to a stack that was not written");
 	if (w->wakers.need > w->wakers.have)
 		refuse(w, "a sample refers to a waker that was not written");
+	if (!w->code && !result_claim_linked(w->fd, &w->claim)) {
+		w->lost = true;
+		fail(w, -ESTALE);
+	}
 	if (w->code)
 		return w->code;
 	code = write_all_queues(w, time_ns, whole, last);
@@ -879,20 +952,46 @@ int cap_writer_release(struct cap_writer *w, uint64_t time_ns, struct err *e)
 {
 	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = time_ns });
 	end_record(w, CAPTURE_RECORD_FLUSH);
+	w->patience_ns = now_ns() + PATIENCE_NS;
 	return flush(w, time_ns, true, false) ? put_error(w, e) : 0;
+}
+
+bool cap_writer_behind(const struct cap_writer *w)
+{
+	return w->sent < w->backlog.len;
+}
+
+int cap_writer_service(struct cap_writer *w, struct err *e)
+{
+	int code = w->code || !cap_writer_behind(w) ? 0 : drain(w, 0);
+
+	return code ? fail(w, code), put_error(w, e) : 0;
 }
 
 int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct err *e)
 {
+	int code;
+
 	cap_record_put_flush(begin_record(w), &(struct cap_flush){ .time_ns = t->stop_ns });
 	end_record(w, CAPTURE_RECORD_FLUSH);
 	cap_record_put_trailer(begin_record(w), t);
 	end_record(w, CAPTURE_RECORD_TRAILER);
+	w->patience_ns = now_ns() + PATIENCE_NS;
 	if (flush(w, t->stop_ns, true, true))
 		return put_error(w, e);
+	code = drain(w, w->patience_ns);
+	if (code || w->sent < w->backlog.len)
+		return fail(w, code ? code : -ETIMEDOUT), put_error(w, e);
 	if (w->regular && fsync(w->fd) != 0)
 		return fail(w, -errno), put_error(w, e);
-	return 0;
+	code = result_claim_check(w->fd, w->name, &w->claim, &w->moved, e);
+	w->lost = code && !w->moved;
+	return code ? fail(w, code) : 0;
+}
+
+const char *cap_writer_place(const struct cap_writer *w)
+{
+	return w->lost ? NULL : w->moved ? w->moved : w->name;
 }
 
 uint64_t cap_writer_bytes(const struct cap_writer *w)
@@ -910,10 +1009,12 @@ static int write_header(struct cap_writer *w, struct err *e)
 	int code;
 
 	cap_block_put_header(begin_record(w));
-	if (w->scratch.failed)
+	if (!w->regular)
+		buf_put(&w->backlog, w->scratch.p, w->scratch.len);
+	if (w->scratch.failed || w->backlog.failed)
 		return err_nomem(e, "the capture");
 	v = (struct iovec){ w->scratch.p, w->scratch.len };
-	code = write_all(w->fd, &v, 1, &w->bytes);
+	code = w->regular ? write_all(w->fd, &v, 1, &w->bytes) : drain(w, 0);
 	return code ? fail(w, code), put_error(w, e) : 0;
 }
 
@@ -943,9 +1044,12 @@ int cap_writer_begin(int fd, const char *path, struct cap_writer **ret, struct e
 		return err_nomem(e, "the capture");
 	}
 	w->fd = fd;
-	snprintf(w->name, sizeof(w->name), "%s", strcmp(path, "-") == 0 ? "standard output" : path);
+	w->name = strdup(strcmp(path, "-") == 0 ? "standard output" : path);
+	if (!w->name)
+		return err_nomem(e, "the capture");
 	w->regular = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
-	code = write_header(w, e);
+	code = strcmp(path, "-") != 0 ? result_claim(fd, path, &w->claim, e) : 0;
+	code = code ? code : write_header(w, e);
 	if (code)
 		return code;
 	*ret = TAKE_PTR(w);
@@ -958,6 +1062,9 @@ void cap_writer_close(struct cap_writer *w)
 		return;
 	if (w->fd >= 0)
 		close(w->fd);
+	result_claim_free(&w->claim);
+	free(w->name);
+	free(w->moved);
 	for (size_t i = 0; i < CAPTURE_RECORD_TYPES; i++) {
 		buf_free(&w->queues[i].records);
 		free(w->queues[i].cuts);
@@ -968,6 +1075,7 @@ void cap_writer_close(struct cap_writer *w)
 	free(w->keys);
 	hashtable_free(&w->by_key);
 	buf_free(&w->scratch);
+	buf_free(&w->backlog);
 	buf_free(&w->string);
 	intern_free(&w->strings);
 	for (size_t i = 0; i < w->n_counts; i++)

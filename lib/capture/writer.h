@@ -30,7 +30,9 @@ extern const struct result_type cap_writer_type; /* of a capture */
  * PATH "-" is stdout. A regular file is created with mode 0600 and never
  * through a symbolic link. An existing file is replaced only if it is a capture
  * or empty, or with FORCE; otherwise -EEXIST. -EINVAL for a terminal. On success
- * the file header is written, and the caller owns *RET.
+ * the file header is written, and the caller owns *RET. A regular file is ours
+ * until cap_writer_close() (base/result.h): another writer gets -EBUSY. If it is
+ * deleted or replaced meanwhile, the next flush returns -ESTALE.
  */
 int cap_writer_open(const char *path, bool force, struct cap_writer **ret, struct err *e);
 
@@ -81,11 +83,25 @@ int cap_writer_release(struct cap_writer *w, uint64_t time_ns, struct err *e);
 /* How many waits the ring has dropped, and their time. */
 void cap_writer_overwritten(const struct cap_writer *w, uint64_t *count, uint64_t *ns);
 
-/* Write everything so far and a flush record. 0, or -ENOSPC and the like, with the message. */
+/*
+ * Write everything so far and a flush record. A pipe (anything but a regular file) is never waited for: what
+ * it does not take stays in memory, and cap_writer_service() writes it when the pipe is read again. While
+ * cap_writer_behind(), it is better not to flush. 0, or -ENOSPC and the like, with the message;
+ * -ETIMEDOUT if 256 MiB wait.
+ */
 int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e);
+bool cap_writer_behind(const struct cap_writer *w);
+int cap_writer_service(struct cap_writer *w, struct err *e);
 
-/* Flush, with the trailer; fsync(2) if it is a regular file. */
+/*
+ * Flush, with the trailer; fsync(2) if it is a regular file. -ESTALE: it was written, but PATH is another
+ * file. -ETIMEDOUT: a pipe did not take everything within 2 s.
+ */
 int cap_writer_finish(struct cap_writer *w, const struct cap_trailer *t, struct err *e);
+
+/* Where what was written is, as far as finish and flush have found out: PATH, the name that the file has got
+ * instead, or NULL if it has none. */
+const char *cap_writer_place(const struct cap_writer *w);
 
 uint64_t cap_writer_bytes(const struct cap_writer *w); /* bytes written so far */
 

@@ -1286,8 +1286,10 @@ int procfs_session_service(struct procfs_session *r, struct err *e)
 		return 0;
 	sample_round_take(&r->round);
 	plan(r, now);
-	if (now < r->flush_ns)
-		return 0;
+	rc = cap_writer_service(r->out, e);
+	/* while a pipe is not read, sums go on */
+	if (rc || now < r->flush_ns || cap_writer_behind(r->out))
+		return rc;
 	while (r->flush_ns <= now)
 		r->flush_ns += SECOND_NS;
 	jit_store_poll(r->jit, now);
@@ -1330,6 +1332,7 @@ void procfs_session_stats(const struct procfs_session *r, struct procfs_session_
 	*ret = (struct procfs_session_stats){ .start_ns = r->reported.start_ns,
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
 		.bytes = cap_writer_bytes(r->out),
+		.place = cap_writer_place(r->out),
 		.lost = counters_lost(&c) };
 }
 

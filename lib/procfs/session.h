@@ -34,6 +34,7 @@ bool procfs_session_comm_seen(const struct procfs_session *p, const char *comm);
 struct procfs_session_stats {
 	uint64_t start_ns, now_ns;
 	uint64_t bytes;
+	const char *place; /* where they are: cap_writer_place() */
 	uint64_t lost; /* the sum of the counters of what was lost: counters_lost() */
 };
 

@@ -21,6 +21,7 @@
 struct recorder_stats {
 	uint64_t start_ns, now_ns;
 	uint64_t bytes; /* written to the capture */
+	const char *place; /* where they are: cap_writer_place() */
 	uint64_t overwritten, overwritten_ns; /* waits that the ring has dropped */
 	uint64_t rows_lost; /* waits for which the recorder had no memory */
 	struct offcpu_counters bpf;
@@ -57,7 +58,7 @@ void record_text_progress(struct buf *b, const struct recorder_stats *st);
 
 struct record_text_report {
 	const char *name; /* of the program */
-	const char *path; /* of the capture */
+	const char *path; /* of the capture; NULL = it is lost */
 	const struct command *command; /* NULL = none */
 	bool verbose; /* counters that are 0 too */
 };

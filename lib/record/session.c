@@ -695,6 +695,7 @@ static void session_parts_close(struct session_parts *p)
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
 #define SWAP_POLL_NS 1000000
+#define PIPE_POLL_NS 50000000 /* how often a pipe that was full is tried again */
 #define SCAN_NS 1000000 /* budget for each scan of processes in recorder_service() */
 
 /* Each is a time, or so many times the time that loading took: see session_parts_patience_ns(). */
@@ -962,7 +963,8 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 		due = now + SWAP_POLL_NS;
 	if (r->scanning)
 		due = now;
-
+	if (cap_writer_behind(r->p.out))
+		due = MIN(due, now + PIPE_POLL_NS);
 	if (r->p.unwinder) {
 		due = MIN(due, unwinder_due_ns(r->p.unwinder));
 		due = MIN(due, late_stacks_due_ns(r->snaps));
@@ -1352,13 +1354,17 @@ int recorder_service(struct recorder *r, struct err *e)
 	drain_events(r, true);
 	keep_overhead(r);
 	jit_store_poll(r->jit, now_ns());
-	rc = r->p.unwinder ? keep_up(r, e) : 0;
+	rc = cap_writer_service(r->p.out, e);
+	if (!rc && r->p.unwinder)
+		rc = keep_up(r, e);
 	if (rc)
 		return rc;
 	r->scanning = !process_table_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
 	if (!r->swapping) {
-		if (now_ns() < r->next_flush_ns && !offcpu_crowded(r->p.bpf) && r->n_rows < ROWS_MAX &&
+		/* while a pipe is not read, sums go on */
+		if ((now_ns() < r->next_flush_ns || cap_writer_behind(r->p.out)) &&
+			!offcpu_crowded(r->p.bpf) && r->n_rows < ROWS_MAX &&
 			!process_table_remapped(r->p.procs))
 			return 0;
 		offcpu_begin_swap(r->p.bpf);
@@ -1409,6 +1415,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 	*ret = (struct recorder_stats){ .start_ns = r->start_ns,
 		.now_ns = r->stop_ns ? r->stop_ns : now_ns(),
 		.bytes = cap_writer_bytes(r->p.out),
+		.place = cap_writer_place(r->p.out),
 		.degraded = r->p.degraded,
 		.children = r->children,
 		.runtime_flags = file_table_runtime_flags(

@@ -123,6 +123,92 @@ is "$?" 0 "two recorders at once: the first ends with status 0"
 is "$(waits two.cap '$n++ if abs($w->{total_ns} - $c{duration_ns}) < 1e7')$(waits one.cap '$n++ if abs($w->{total_ns} - $c{duration_ns}) < 2e7')" 11 \
 	"two recorders at once: each records its whole duration"
 
+# The output: another recorder has it, or something happens to it meanwhile
+rec_start held.cap -q -p "$idle"
+ino=$(stat -c %i held.cap)
+run timeout 20 "$R" -q --force -o held.cap -d 0.2 -p "$idle"
+like "$rc $(cat "$err")" "^2 offcpu-record: process $rec_pid writes to 'held.cap'" "a second recorder into the same file is refused with the PID of the first"
+is "$(stat -c %i held.cap)" "$ino" "and leaves that file alone"
+run timeout 20 "$R" -q --mode procfs -o held.cap -d 0.2 -p "$idle"
+like "$rc $(cat "$err")" "^2 offcpu-record: process $rec_pid writes to 'held.cap'" "so does mode procfs"
+rec_stop
+is "$rc" 0 "the first is not disturbed"
+whole "the first recorder" held.cap SIGINT
+
+for mode in btf procfs; do
+	rec_start renamed.cap --mode $mode -p "$idle"
+	mv renamed.cap moved.cap
+	echo other >renamed.cap
+	rec_stop
+	is "$rc" 1 "mode $mode: a capture that was renamed meanwhile gives status 1"
+	ok "mode $mode: the message has its new name" grep -q "'renamed.cap' was renamed during the recording: it is '$TMP/moved.cap' now" rec.err
+	ok "mode $mode: the summary has it, too" grep -q " bytes in '$TMP/moved.cap'" rec.err
+	whole "mode $mode, renamed" moved.cap SIGINT
+	rm renamed.cap moved.cap
+	rec_start gone.cap --mode $mode -p "$idle"
+	rm gone.cap
+	wait "$rec_pid"
+	is "$?" 1 "mode $mode: deleting the capture ends the recording with status 1"
+	ok "mode $mode: the message says that it is lost" grep -q "'gone.cap' was deleted or replaced during the recording: what was written to it is lost" rec.err
+	ok "mode $mode: and the summary does not claim to have written it" grep -qE ' bytes are lost$' rec.err
+done
+mkdir folder
+rec_start folder/c.cap -p "$idle"
+rm -r folder
+wait "$rec_pid"
+is "$?" 1 "so does removing its folder"
+ok "which is reported likewise" grep -q "'folder/c.cap' was deleted or replaced" rec.err
+
+# A pipe that is not read: the shell has its other end
+mkfifo stalled unread
+full() {
+	perl -e 'open my $f, "<&=8" or die; my $n = pack "i", 0; ioctl $f, 0x541b, $n or die; exit(unpack("i", $n) < 4096)' # FIONREAD
+}
+for end in INT TERM HUP duration; do
+	exec 8<>stalled
+	perl -e 'open my $f, "<&=8" or die; exit !fcntl $f, 1031, 8192' # F_SETPIPE_SZ
+	began=$(date +%s%N)
+	# shellcheck disable=SC2046 # words
+	"$R" -o - -a --events $([ $end != duration ] || echo -d 2) >stalled 2>stalled.err 7>&- 8>&- &
+	stalled=$!
+	at_exit_kill "$stalled"
+	until_true full
+	[ $end = duration ] || kill -$end "$stalled"
+	wait "$stalled"
+	is "$?" 1 "-o - with a reader that stalls: $end ends the recording, with status 1"
+	ok "$end: the message says how much was not read" grep -qE "cannot write to 'standard output': its reader took [0-9]+ bytes, and has not read the other [0-9]+" stalled.err
+	exec 8>&-
+done
+echo "with a reader that stalls -d 2 took $((($(date +%s%N) - began) / 1000000)) ms" | diag
+"$R" --force -o unread -p "$idle" 2>unread.err &
+unread=$!
+at_exit_kill "$unread"
+opening() {
+	# shellcheck disable=SC2013 # one line of several PIDs
+	for o in $(cat "/proc/$unread/task/$unread/children"); do
+		grep -q wait_for_partner "/proc/$o/wchan" && return
+	done 2>/dev/null
+	return 1
+}
+until_true opening
+kill -INT "$unread"
+wait "$unread"
+is "$?" 2 "SIGINT ends a recorder whose FIFO has no reader yet"
+ok "the message says what it waited for" grep -q "interrupted while 'unread' waited for a reader" unread.err
+
+# By sudo the capture belongs to the user who called it
+run env SUDO_UID=65534 SUDO_GID=65534 timeout 20 "$R" -q -o sudo.cap -d 0.2 -p "$idle"
+is "$rc $(stat -c '%u %g %a' sudo.cap)" '0 65534 65534 600' "a capture made by sudo belongs to the user who called it"
+chmod 711 "$TMP"
+mkdir -p reader
+cp "$BIN/symbolize" reader/
+chmod 755 reader reader/symbolize
+ok "who can read it" setpriv --reuid=65534 --regid=65534 --clear-groups reader/symbolize -q sudo.cap
+rec own.cap -d 0.2 -p "$idle"
+run setpriv --reuid=65534 --regid=65534 --clear-groups reader/symbolize -q own.cap
+like "$rc $(cat "$err")" "^2 .*'own.cap'.*Permission denied" "another user's capture is refused"
+like "$(cat "$err")" "hint: it belongs to user 0: run this as that user or as root, or let root give it to you: chown 65534" "with a hint"
+
 # Privileges: the error message names each missing one.
 if command -v capsh >/dev/null; then
 	chmod 755 "$TMP"

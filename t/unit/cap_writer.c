@@ -3,6 +3,7 @@
  * cap_writer - tests of a writer with existing files, full disks, and records that
  * a reader would refuse.
  */
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/tap.h"
 #include "capture/format.h"
@@ -138,6 +139,188 @@ static struct cap_reader *load(const char *p)
 	struct cap_reader *c = NULL;
 
 	return cap_reader_load(p, &c, NULL) == 0 ? c : NULL;
+}
+
+/* --- files that others have, delete and rename --- */
+
+/* Run FN in a child: whether it returned true. */
+static bool in_child(bool (*fn)(const char *p), const char *p)
+{
+	const pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(fn(p) ? 0 : 1);
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static bool is_refused(const char *p)
+{
+	char by[64];
+	struct err e = { 0 };
+
+	snprintf(by, sizeof(by), "process %d writes to '", (int)getppid());
+	return try_open(p, true, &e) == -EBUSY && strstr(e.msg, by) && strstr(e.msg, p) &&
+	       strstr(e.hint, "-o FILE");
+}
+
+static bool is_free(const char *p)
+{
+	return try_open(p, false, NULL) == 0;
+}
+
+/* Finish a capture in P after AFTER. Its place, which the caller frees; NULL: it is lost. */
+static char *finished(const char *p, void (*after)(const char *p), int *code, struct err *e)
+{
+	struct cap_writer *w;
+	const char *place;
+	char *copy;
+
+	if (cap_writer_open(p, false, &w, e) != 0 || sample_first(w, e) != 0)
+		abort();
+	after(p);
+	*code = sample_second(w, e);
+	place = cap_writer_place(w);
+	copy = place ? strdup(place) : NULL;
+	cap_writer_close(w);
+	return copy;
+}
+
+static void do_nothing(const char *p)
+{
+	(void)p;
+}
+
+static void rename_it(const char *p)
+{
+	if (rename(p, in_dir("other name")) != 0)
+		abort();
+}
+
+static void rename_and_replace(const char *p)
+{
+	rename_it(p);
+	put_file(p, "another", 0644);
+}
+
+static void rename_over(const char *p)
+{
+	put_file(in_dir("other name"), "another", 0644);
+	if (rename(in_dir("other name"), p) != 0)
+		abort();
+}
+
+static void unlink_it(const char *p)
+{
+	unlink(p);
+}
+
+static void link_and_unlink(const char *p)
+{
+	if (link(p, in_dir("other name")) != 0)
+		abort();
+	unlink(p);
+}
+
+static void test_claims(struct tap *t)
+{
+	_cleanup_free_ char *p = strdup(in_dir("claimed")), *other = strdup(in_dir("other name"));
+	static const struct {
+		void (*after)(const char *p);
+		const char *name;
+	} moved[] = { { rename_it, "renamed" }, { rename_and_replace, "renamed and replaced" } },
+	  lost[] = { { unlink_it, "deleted" }, { rename_over, "replaced by another" } };
+	struct cap_reader *c;
+	struct cap_writer *w;
+	struct err e;
+	struct stat st;
+	ino_t before;
+	char *place;
+	int code;
+
+	if (cap_writer_open(p, false, &w, NULL) != 0 || stat(p, &st) != 0)
+		abort();
+	before = st.st_ino;
+	tap_ok(t, in_child(is_refused, p) && stat(p, &st) == 0 && st.st_ino == before,
+		"a second writer is refused with the PID of the first, also with force, and changes nothing");
+	cap_writer_close(w);
+	tap_ok(t, in_child(is_free, p), "a file that its writer has closed is replaced");
+	unlink(p);
+	place = finished(p, do_nothing, &code, &e);
+	tap_ok(t, code == 0 && place && strcmp(place, p) == 0, "a capture is where it was written to");
+	free(place);
+	unlink(p);
+	for (size_t i = 0; i < ARRAY_LEN(moved); i++) {
+		place = finished(p, moved[i].after, &code, &e);
+		c = load(other);
+		tap_ok(t,
+			code == -ESTALE && place && strcmp(place, other) == 0 && strstr(e.msg, other) && c &&
+				c->complete,
+			"%s: -ESTALE names the file that has the whole capture", moved[i].name);
+		cap_reader_free(c);
+		free(place);
+		unlink(p);
+		unlink(other);
+	}
+	place = finished(p, link_and_unlink, &code, &e);
+	tap_ok(t, code == -ESTALE && place && strcmp(place, "(renamed)") == 0 && strstr(e.msg, "not known"),
+		"with another link whose name is not known, that is reported");
+	free(place);
+	unlink(other);
+	for (size_t i = 0; i < ARRAY_LEN(lost); i++) {
+		place = finished(p, lost[i].after, &code, &e);
+		tap_ok(t, code == -ESTALE && !place && strstr(e.msg, p) && strstr(e.msg, "is lost"),
+			"%s: -ESTALE says that the capture is lost", lost[i].name);
+		unlink(p);
+	}
+}
+
+static uid_t owner_of(const char *p)
+{
+	struct stat st;
+
+	return lstat(p, &st) == 0 ? st.st_uid : (uid_t)-2;
+}
+
+/* The owner of a new capture P with these variables, not set if NULL. */
+static uid_t given_to(const char *p, const char *uid, const char *gid)
+{
+	uid_t owner;
+
+	unlink(p);
+	if (uid)
+		setenv("SUDO_UID", uid, 1);
+	if (gid)
+		setenv("SUDO_GID", gid, 1);
+	owner = try_open(p, false, NULL) == 0 ? owner_of(p) : (uid_t)-2;
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+	return owner;
+}
+
+static void test_sudo(struct tap *t)
+{
+	static const char *const bad[] = { "", "0", "x", "1x", "-1", " 1", "4294967295", "4294967297",
+		"99999999999999999999", "2147000000" /* no user */ };
+	const char *p = in_dir("given");
+	struct stat st;
+	size_t i = 0;
+
+	if (geteuid() != 0) {
+		tap_skip(t, "a capture made by sudo(8) belongs to the user who called it", "needs root");
+		return;
+	}
+	tap_eq_u64(t, given_to(p, "65534", "65534"), 65534,
+		"a capture made by sudo(8) belongs to the user who called it");
+	tap_ok(t, stat(p, &st) == 0 && st.st_gid == 65534 && mode_of(p) == 0600,
+		"with that group and mode 0600");
+	tap_eq_u64(t, given_to(p, "65534", NULL), 0, "without a group it stays root's");
+	tap_eq_u64(t, given_to(p, NULL, "65534"), 0, "without a user it stays root's");
+	while (i < ARRAY_LEN(bad) && given_to(p, bad[i], "65534") == 0)
+		i++;
+	tap_ok(t, i == ARRAY_LEN(bad), "a number that is no user's, or no number, changes nothing%s%s",
+		i < ARRAY_LEN(bad) ? ": " : "", i < ARRAY_LEN(bad) ? bad[i] : "");
+	unlink(p);
 }
 
 /* --- full disks --- */
@@ -857,6 +1040,52 @@ static bool slow_pipe(void)
 	return fine && status == 0;
 }
 
+/* A pipe that is not read: neither flushes nor the end wait for it for long, and what was sent is whole. */
+static void test_stalled_pipe(struct tap *t)
+{
+	int fds[2], code;
+	uint64_t began, seq = 0, max_ns = 0;
+	static char bytes[1 << 16];
+	struct cap_writer *w = NULL;
+	struct err e = { 0 };
+	ssize_t n, room;
+
+	if (pipe(fds) != 0)
+		abort();
+	room = fcntl(fds[1], F_SETPIPE_SZ, 1 << 16);
+	if (cap_writer_begin(fds[1], "-", &w, &e) != 0)
+		abort();
+	for (uint32_t i = 0; i < 100; i++) {
+		uint64_t frames[500];
+
+		for (size_t k = 0; k < ARRAY_LEN(frames); k++)
+			frames[k] = (k + 1) * (i + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 1;
+		cap_writer_stack(w, &(struct cap_stack){ .id = i,
+					    .kind = CAPTURE_STACK_USER,
+					    .len = ARRAY_LEN(frames),
+					    .frames = frames });
+		began = now_ns();
+		if (cap_writer_flush(w, MONO + seq++, &e) != 0)
+			abort();
+		max_ns = MAX(max_ns, now_ns() - began);
+	}
+	tap_ok(t, cap_writer_behind(w) && cap_writer_bytes(w) <= (uint64_t)room,
+		"flushes go on while a pipe is full: their blocks wait in memory");
+	tap_diag("the longest flush took %.3f ms", (double)max_ns / 1e6);
+	n = read(fds[0], bytes, sizeof(bytes));
+	tap_ok(t, n > 0 && cap_writer_service(w, &e) == 0 && cap_writer_bytes(w) > (uint64_t)n,
+		"and are written once it is read again");
+	began = now_ns();
+	code = cap_writer_finish(w, &sample_trailer, &e);
+	tap_ok(t,
+		code == -ETIMEDOUT && strstr(e.msg, "its reader took") &&
+			now_ns() - began >= UINT64_C(2000000000),
+		"the end waits two seconds for a pipe that is not read, and reports that");
+	tap_diag("%s", e.msg);
+	cap_writer_close(w);
+	close(fds[0]);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -866,6 +1095,8 @@ int main(void)
 		abort();
 	test_files(&t);
 	test_odd_files(&t);
+	test_claims(&t);
+	test_sudo(&t);
 	test_every_room(&t);
 	test_sticky(&t);
 	test_bad_records(&t);
@@ -881,6 +1112,7 @@ int main(void)
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
 		"writing to a pipe without a reader ends the writer by SIGPIPE");
 	tap_eq_u64(&t, broken_pipe(true), 0, "with SIGPIPE ignored, EPIPE is reported");
+	test_stalled_pipe(&t);
 	tap_ok(&t, slow_pipe(), "a writer waits for a full non-blocking pipe");
 	for (const char *const *n =
 			(const char *const[]){ "file", "other name", "link", "target", "fifo", "bad", NULL };
