@@ -18,11 +18,13 @@
 #   make clean
 #
 #   O=DIR             build there instead of here      V=1   show commands
-#   SAN=1             with ASan and UBSan              CI=1  warnings are errors
+#   SAN=1             with ASan and UBSan, in bin/san  CI=1  warnings are errors
+#   STATIC=1          tools that need no library where they run, in bin/static: to be copied
 
 O ?= .
 V ?=
 SAN ?=
+STATIC ?=
 
 prefix ?= /usr/local
 bindir ?= $(prefix)/bin
@@ -47,12 +49,21 @@ OBJ := $(O)/obj
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wcast-qual -Wformat=2 -Wundef -Wvla
 CFLAGS ?= -O2 -g
+# BPF programs and generated headers: the same for every kind of build, which share those of the plain one.
+SHARED ?= $(O)/obj
 ifneq ($(SAN),)
 SAN_CFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ifeq ($(O),.)
 BIN := bin/san
 OBJ := obj/san
 endif
+endif
+# Linked of the same objects as the others, but for one.
+ifneq ($(STATIC),)
+ifneq ($(SAN),)
+$(error STATIC=1 and SAN=1 exclude one another)
+endif
+BIN := $(O)/bin/static
 endif
 ifneq ($(CI),)
 WERROR := -Werror
@@ -62,17 +73,23 @@ endif
 # from the sanitizers what they look for. CFLAGS and LDFLAGS come later, so they have the last word.
 HARD_CFLAGS = -fPIE -fstack-protector-strong $(if $(BPF_ARCH:x86=),,-fcf-protection) \
 	$(if $(SAN_CFLAGS),,$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3))
-HARD_LDFLAGS = -pie -Wl,-z,relro,-z,now,-z,noexecstack
+# A static program too is loaded at a random address. It has no symbols, since it is to be copied.
+HARD_LDFLAGS = $(if $(STATIC),-static-pie -s,-pie) -Wl,-z,relro,-z,now,-z,noexecstack
 
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf -isystem $(OBJ)/bpf -isystem $(OBJ)/gen
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf \
+	-isystem $(SHARED)/bpf -isystem $(SHARED)/gen
 DEPS = -MD -MP
 # NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
 FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-sanitize=pointer-overflow -Wno-everything
 LINK = $(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -Wl,--as-needed $(HARD_LDFLAGS) $(LDFLAGS)
 LIBS := -lbpf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty -lm
+# archives do not say what they need
+ifneq ($(STATIC),)
+LIBS := -Wl,--start-group $(LIBS) -lelf -Wl,--end-group
+endif
 
 # clang -target bpf does not look into the multiarch folder, where asm/types.h is
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -100,13 +117,14 @@ endif
 OFFLINE := capinfo flame fold kallsyms-resolve stackdiff stackexport stackreport symbolize unwindinfo
 TOOLS := $(if $(wildcard bpf/unwind_$(BPF_ARCH).bpf.h),$(patsubst tools/%.c,%,$(wildcard tools/*.c)),$(OFFLINE))
 # the benchmarks' programs too, so that a change that breaks them is noticed
-UNITS := $(patsubst t/%.c,%,$(filter-out %.bpf.c,$(wildcard t/unit/*.c t/bench/*.c)))
-WORKS := $(patsubst t/%.c,%,$(wildcard t/work/*.c))
+# They are not linked statically: libdw, which unit tests compare with, would need more archives than the tools.
+UNITS := $(if $(STATIC),,$(patsubst t/%.c,%,$(filter-out %.bpf.c,$(wildcard t/unit/*.c t/bench/*.c))))
+WORKS := $(if $(STATIC),,$(patsubst t/%.c,%,$(wildcard t/work/*.c)))
 # Made of the system's own headers: see the rule.
-GENERATED := $(OBJ)/gen/syscalls.h $(OBJ)/gen/kinds.h \
-	$(patsubst lib/flame/%,$(OBJ)/gen/%.h,$(wildcard lib/flame/*.html lib/flame/*.css lib/flame/*.js)) \
-	$(patsubst lib/flame/%,$(OBJ)/gen/%.sha256.h,$(wildcard lib/flame/*.css lib/flame/*.js))
-SKELS := $(patsubst bpf/%.bpf.c,$(OBJ)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
+GENERATED := $(SHARED)/gen/syscalls.h $(SHARED)/gen/kinds.h \
+	$(patsubst lib/flame/%,$(SHARED)/gen/%.h,$(wildcard lib/flame/*.html lib/flame/*.css lib/flame/*.js)) \
+	$(patsubst lib/flame/%,$(SHARED)/gen/%.sha256.h,$(wildcard lib/flame/*.css lib/flame/*.js))
+SKELS := $(patsubst bpf/%.bpf.c,$(SHARED)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
 TOOL_OBJS := $(TOOLS:%=$(OBJ)/tools/%.o)
@@ -120,7 +138,8 @@ WORK_BINS := $(WORKS:%=$(OBJ)/t/%)
 FUZZ_OBJS := $(patsubst lib/%.c,$(OBJ)/fuzz/%.o,$(wildcard lib/*/*.c))
 FUZZ_BINS := $(patsubst t/%.c,$(OBJ)/t/%,$(wildcard t/fuzz/*.c))
 
-all: $(TOOL_BINS) $(LINK_BINS) $(UNIT_BINS) $(WORK_BINS) completions
+PREREQUISITES = CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)'
+all: $(TOOL_BINS) $(LINK_BINS) $(OBJ)/static/loader.o $(UNIT_BINS) $(WORK_BINS) completions
 # The comment at the top.
 help:
 	@sed -n '/^$$/q; s/^#   //p; s/^#$$//p' $(firstword $(MAKEFILE_LIST))
@@ -129,13 +148,24 @@ $(BIN)/oncpu-record: $(BIN)/offcpu-record
 	$(Q)ln -sf $(<F) $@
 offline: $(OFFLINE:%=$(BIN)/%)
 
+# Their own object of loader.c comes before the archive, which then adds none.
+ifneq ($(STATIC),)
+$(TOOL_BINS): $(OBJ)/static/loader.o | archives
+endif
+$(OBJ)/static/loader.o: lib/base/loader.c $(OBJ)/.flags
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)$(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -DSTATIC $(WERROR) $(DEPS) -c -o $@ $<
+archives:
+	@$(PREREQUISITES) STATIC=1 sh scripts/prerequisites
+
 $(OFFLINE:%=$(BIN)/%): $(OBJ)/liboffline.a
 $(OFFLINE:%=$(BIN)/%): LIBS := $(filter-out -lbpf,$(LIBS))
 $(filter-out $(OFFLINE:%=$(BIN)/%),$(TOOL_BINS)): $(OBJ)/libstack.a
 $(TOOL_BINS): $(BIN)/%: $(OBJ)/tools/%.o
 	@mkdir -p $(@D)
 	$(say) LINK $@
-	$(Q)$(LINK) -o $@ $^ $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 # oracles, which no tool has
 $(UNIT_BINS): LIBS += -ldw -lelf
@@ -164,17 +194,19 @@ $(OBJ)/%.o: %.c $(OBJ)/.flags
 $(filter-out $(OFFLINE_OBJS) $(OFFLINE:%=$(OBJ)/tools/%.o),$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS)): | $(SKELS)
 $(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS): | $(GENERATED)
 
-$(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c $(OBJ)/.flags
+$(SHARED)/bpf/%.bpf.o: bpf/%.bpf.c $(SHARED)/bpf/.flags
 	@mkdir -p $(@D)
 	$(say) BPF $@
 	$(Q)$(CLANG) $(BPF_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
-$(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
+# "gen object" leaves out what only debuggers read, which is half.
+$(SHARED)/bpf/%.skel.h: $(SHARED)/bpf/%.bpf.o
 	$(say) SKEL $@
-	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
+	$(Q)$(BPFTOOL) gen object $(@:.skel.h=.o) $< && \
+		$(BPFTOOL) gen skeleton $(@:.skel.h=.o) name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
 
 # Names of system calls by number, as the headers of this architecture have them.
-$(OBJ)/gen/syscalls.h: $(OBJ)/.flags
+$(SHARED)/gen/syscalls.h: $(SHARED)/bpf/.flags
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)printf '#include <asm/unistd.h>\n' | $(CC) -E -dM - | \
@@ -184,16 +216,16 @@ $(OBJ)/gen/syscalls.h: $(OBJ)/.flags
 # The table of kinds as a string, and what a page of flame consists of: they are part of the programs. No
 # line may have what C would take for a trigraph.
 as_string = sed 's/[\\"?]/\\&/g; s/.*/"&\\n"/'
-$(OBJ)/gen/kinds.h: lib/symbols/kinds.table $(OBJ)/.flags
+$(SHARED)/gen/kinds.h: lib/symbols/kinds.table $(SHARED)/bpf/.flags
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)$(as_string) $< >$@.tmp && mv $@.tmp $@
-$(OBJ)/gen/%.h: lib/flame/% $(OBJ)/.flags
+$(SHARED)/gen/%.h: lib/flame/% $(SHARED)/bpf/.flags
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)$(as_string) $< >$@.tmp && mv $@.tmp $@
 # A page's policy allows its scripts and styles by their SHA-256, in base64: three hexadecimal digits are two of it.
-$(OBJ)/gen/%.sha256.h: lib/flame/% $(OBJ)/.flags
+$(SHARED)/gen/%.sha256.h: lib/flame/% $(SHARED)/bpf/.flags
 	@mkdir -p $(@D)
 	$(say) GEN $@
 	$(Q)sha256sum $< | awk '{ digits = substr($$1, 1, 64) "00"; \
@@ -205,13 +237,20 @@ $(OBJ)/gen/%.sha256.h: lib/flame/% $(OBJ)/.flags
 
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
-FLAGS_NOW := $(subst $(OBJ),OBJ,$(LINK)) / $(CLANG) $(subst $(CURDIR),TOP,$(BPF_CFLAGS)) / $(FUZZ_FLAGS) / $(BPFTOOL)
+SHARED_FLAGS_NOW := $(CC) / $(CLANG) $(subst $(CURDIR),TOP,$(BPF_CFLAGS)) / $(BPFTOOL)
+FLAGS_NOW := $(subst $(SHARED),SHARED,$(subst -static-pie -s,-pie,$(LINK))) / $(SHARED_FLAGS_NOW) / $(FUZZ_FLAGS)
+$(OBJ)/.flags: NOW := $(FLAGS_NOW)
+$(SHARED)/bpf/.flags: NOW := $(SHARED_FLAGS_NOW)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))
 $(OBJ)/.flags: FORCE
 endif
-$(OBJ)/.flags:
-	@CC='$(CC)' CLANG='$(CLANG)' BPFTOOL='$(BPFTOOL)' sh scripts/prerequisites
-	@mkdir -p $(@D) && printf '%s' '$(subst ','\'',$(FLAGS_NOW))' >$@
+ifneq ($(file <$(SHARED)/bpf/.flags),$(SHARED_FLAGS_NOW))
+$(SHARED)/bpf/.flags: FORCE
+endif
+$(SHARED)/bpf/.flags: | $(OBJ)/.flags
+$(OBJ)/.flags $(SHARED)/bpf/.flags:
+	@$(if $(filter %/bpf/.flags,$@),,$(PREREQUISITES) sh scripts/prerequisites)
+	@mkdir -p $(@D) && printf '%s' '$(subst ','\'',$(NOW))' >$@
 
 check: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/
@@ -226,7 +265,7 @@ check-unit: $(UNIT_BINS) $(BIN)/unwindinfo
 # Threads may lose a count to one another, but not a line: atomic counters take a third more time.
 COVERAGE = $(abspath $(OBJ))/coverage
 coverage:
-	$(Q)$(MAKE) O=$(COVERAGE) CFLAGS='-O2 -g --coverage' check-unit
+	$(Q)$(MAKE) O=$(COVERAGE) SHARED=$(SHARED) CFLAGS='-O2 -g --coverage' check-unit
 	$(Q)lcov -q -c -d $(COVERAGE)/obj -o $(COVERAGE)/all.info 2>/dev/null
 	$(Q)lcov -q -e $(COVERAGE)/all.info '$(CURDIR)/lib/*' -o $(COVERAGE)/lib.info
 	$(Q)genhtml -q -p '$(CURDIR)' -o $(COVERAGE)/html $(COVERAGE)/lib.info
@@ -334,7 +373,7 @@ clean:
 
 FORCE:
 
-.PHONY: help completions uninstall dist deb tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
+.PHONY: help archives completions uninstall dist deb tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
--include $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d)
+-include $(sort $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d $(SHARED)/bpf/*.d))

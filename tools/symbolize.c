@@ -414,10 +414,11 @@ static uint64_t *count_frames(const struct job *j)
 	return times;
 }
 
-/* Say once what debug files would give, unless the user has decided which servers to ask. */
+/* Say once what debug files would give, unless the user has decided which servers to ask, or none can be. */
 static void print_missing(const struct job *j)
 {
-	_cleanup_free_ uint64_t *times = getenv("DEBUGINFOD_URLS") ? NULL : count_frames(j);
+	_cleanup_free_ uint64_t *times =
+		getenv("DEBUGINFOD_URLS") || !debugserver_possible() ? NULL : count_frames(j);
 	struct missing_names m;
 	struct buf files = { 0 };
 	char urls[512];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/bundle.h"
+#include "base/loader.h"
 #include "base/text.h"
 
 #include <ctype.h>
@@ -262,7 +263,7 @@ static void take(char *to, size_t cap, const char *name)
 void secrets_names(struct secrets_names *ret)
 {
 	const char *sudo = getenv("SUDO_USER"), *home = getenv("HOME");
-	const struct passwd *pw = getpwuid(getuid());
+	const struct passwd *pw = loader_user(getuid());
 	struct utsname u;
 
 	*ret = (struct secrets_names){ 0 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "check/names.h"
 #include "base/text.h"
+#include "elf/debugserver.h"
 #include "elf/file.h"
 #include "elf/section.h"
 
@@ -313,6 +314,12 @@ static void check_debuginfod(const struct machine *m, struct findings *f)
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	struct finding *fi;
 
+	if (!debugserver_possible()) {
+		findings_add(f, GROUP_SYMBOLS, FINDING_OK, "symbols.debuginfod",
+			"static programs ask no debug servers: debug files are searched for on this machine "
+			"only");
+		return;
+	}
 	if (!m->root->live) {
 		findings_add(f, GROUP_SYMBOLS, FINDING_SKIP, "symbols.debuginfod",
 			"DEBUGINFOD_URLS is the caller's, not the recorded machine's");

@@ -2,11 +2,11 @@
 #include "elf/debugserver.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/loader.h"
 #include "base/text.h"
 #include "system/worker.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -56,9 +56,14 @@ static int on_progress(struct debuginfod_client *c, long a, long b)
 	return worker_report(SOCK, &w, sizeof(w), -1, false) == -EPIPE;
 }
 
+bool debugserver_possible(void)
+{
+	return loader_present();
+}
+
 static int ask(const char *library, const struct cap_build_id *id)
 {
-	void *lib = dlopen(library ? library : LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	void *lib = loader_open(library ? library : LIBRARY);
 	struct debuginfod_client *c;
 	set_progress_fn *set_progress;
 	begin_fn *begin;
@@ -66,9 +71,9 @@ static int ask(const char *library, const struct cap_build_id *id)
 
 	if (!lib)
 		return -ELIBACC;
-	begin = (begin_fn *)dlsym(lib, "debuginfod_begin");
-	set_progress = (set_progress_fn *)dlsym(lib, "debuginfod_set_progressfn");
-	find = (find_fn *)dlsym(lib, "debuginfod_find_debuginfo");
+	begin = (begin_fn *)loader_symbol(lib, "debuginfod_begin");
+	set_progress = (set_progress_fn *)loader_symbol(lib, "debuginfod_set_progressfn");
+	find = (find_fn *)loader_symbol(lib, "debuginfod_find_debuginfo");
 	if (!begin || !set_progress || !find)
 		return -ELIBACC;
 	c = begin();
@@ -222,6 +227,12 @@ static int explain(int code, unsigned int seconds, struct err *e)
 	case -ENOENT:
 		return err_set(e, code, "no server of DEBUGINFOD_URLS has it");
 	case -ELIBACC:
+		if (!debugserver_possible()) {
+			err_set(e, code, "DEBUGINFOD_URLS is set, but a static program cannot load %s",
+				LIBRARY);
+			err_hint(e, "use a symbolize that is not static, or unset DEBUGINFOD_URLS");
+			return code;
+		}
 		err_set(e, code, "DEBUGINFOD_URLS is set, but %s cannot be loaded", LIBRARY);
 		err_hint(e, "install it (Debian: libdebuginfod1), or unset DEBUGINFOD_URLS");
 		return code;
@@ -361,7 +372,7 @@ int debugserver_find(const struct debugserver_opts *o, const struct cap_build_id
 		rc = explain(o->server->silent, seconds, e);
 		return err_prefix(e, "not queried again"), rc;
 	}
-	rc = fetch(o, seconds, id, fd);
+	rc = debugserver_possible() ? fetch(o, seconds, id, fd) : -ELIBACC;
 	if (rc == 0)
 		return 0;
 	rc = explain(rc, seconds, e);

@@ -34,6 +34,9 @@ struct debugserver_opts {
 /* Is DEBUGINFOD_URLS set to more than white space? */
 bool debugserver_wanted(void);
 
+/* Can this program ask a server? A static one cannot: it cannot load the library. */
+bool debugserver_possible(void);
+
 /*
  * A value for DEBUGINFOD_URLS by which the programs of this system, or of the one under ROOT (NULL = "/"),
  * are likely to have debug files: what /etc/debuginfod/NAME.urls has (debuginfod-client-config(7)), else the

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # scripts/demo from bpfcheck to the graph, in the tree that is already built.
 . "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
 
 cd "$TOP" || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -37,6 +38,16 @@ ok "the threads waited most of the recorded time ($total ms of $most)" [ "$total
 ok "the threads did not wait longer than the recording ($total ms of $most)" [ "$total" -le $((most * 101 / 100)) ]
 ok "the demo removes the journal of its program" [ ! -e "$TMP/demo-journal" ]
 is "$(pgrep -f "obj/t/work/demo $TMP" || true)" "" "the demo ends its program"
+
+# Its program without a name for the journal: started at the top of a tree, it leaves nothing there.
+mkdir "$TMP/alone"
+(cd "$TMP/alone" && exec "$OBJ/t/work/demo" >"$TMP/ready") &
+alone=$!
+at_exit_kill $alone
+# shellcheck disable=SC2016 # the inner shell's
+ok "the program syncs a journal without a name" until_true sh -c 'ls -l "/proc/$1/fd" | grep -q "/alone/demo-.* (deleted)"' sh $alone
+kill $alone
+is "$(ls -A "$TMP/alone")" "" "the program leaves no journal behind"
 
 # If BPF is refused, the demo says which mode is left and what that means.
 status 0 "the demo exits with status 0 without BPF" "$OBJ/t/work/refuse" bpf sh scripts/demo -d 2 -o "$TMP/off.svg"

@@ -157,6 +157,17 @@ run env CC="$TMP/cc" sh scripts/prerequisites
 is "$rc" 2 "missing libraries give status 2"
 like "$(cat "$err")" 'libbpf, header <bpf/libbpf.h>, is missing \(Debian: libbpf-dev\)' "a missing library is reported with its header and package"
 like "$(tail -n 1 "$err")" 'apt-get install libbpf-dev libelf-dev$' "the hint installs all missing packages with one command"
+cat >"$TMP/cc" <<-'END'
+	#!/bin/sh
+	case $1 in -print-file-name=libelf.a | -print-file-name=libz.a) echo "${1#*=}" ;; *) exec cc "$@" ;; esac
+END
+is "$(CC="$TMP/cc" sh scripts/prerequisites 2>&1)" "" "without STATIC=1 no archives are needed"
+run env CC="$TMP/cc" STATIC=1 sh scripts/prerequisites
+like "$rc $(cat "$err")" '^2 stacktools: libelf, archive libelf.a, is missing \(Debian: libelf-dev\)
+stacktools: libz, archive libz.a, is missing \(Debian: zlib1g-dev\)' "with STATIC=1 archives that are missing are reported with their packages"
+is "$(STATIC=1 sh scripts/prerequisites 2>&1)" "" "with STATIC=1 the packages of the build have all archives"
+run make -n STATIC=1 SAN=1
+like "$rc $(cat "$err")" '^2 .*STATIC=1 and SAN=1 exclude one another' "STATIC=1 and SAN=1 exclude one another"
 is "$(sh scripts/prerequisites 2>&1)" "" "the check of prerequisites prints nothing if none is missing"
 is "$(CC="${CC:-cc} --sysroot=/" sh scripts/prerequisites 2>&1)" "" "the check of prerequisites accepts a compiler with an option"
 is "$(CC="env ${CC:-cc}" sh scripts/prerequisites 2>&1)" "" "the check of prerequisites accepts a compiler behind a wrapper command"

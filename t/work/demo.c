@@ -4,7 +4,8 @@
  * record. Each thread has a name, and each wait is in a function whose name
  * gives its reason.
  *
- *   demo [FILE]	runs until it is stopped; FILE is the journal that it syncs
+ *   demo [FILE]	runs until it is stopped; FILE is the journal that it syncs (default: one
+ *			in this folder that has no name, so that none is left behind)
  *
  * sys() makes system calls through syscall(3), so no function of the C library
  * that calls others stands between a wait and the function that causes it. Locks
@@ -27,7 +28,7 @@ static pthread_cond_t job_there = PTHREAD_COND_INITIALIZER;
 static int queue_length;
 static int log_pipe[2];
 static int server_fd, client_fd;
-static const char *journal_path = "demo.journal";
+static const char *journal_path;
 
 static void die(const char *what)
 {
@@ -158,9 +159,11 @@ static void append_journal(int fd)
 
 static void *journal_thread(void *arg)
 {
-	int fd = open(journal_path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+	char unnamed[] = "demo-XXXXXX";
+	int fd = journal_path ? open(journal_path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600)
+			      : mkstemp(unnamed);
 
-	if (fd < 0)
+	if (fd < 0 || (!journal_path && unlink(unnamed) < 0))
 		die("cannot open the journal");
 	for (;;)
 		append_journal(fd);
