@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/result.h"
+#include "base/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -154,7 +154,8 @@ static void give_to_caller(int fd)
 {
 	const uint32_t uid = id_in("SUDO_UID"), gid = id_in("SUDO_GID");
 
-	if (getuid() == 0 && geteuid() == 0 && uid && uid != UINT32_MAX && gid != UINT32_MAX && getpwuid(uid))
+	if (getuid() == 0 && geteuid() == 0 && uid && uid != UINT32_MAX && gid != UINT32_MAX &&
+		loader_user(uid))
 		(void)!fchown(fd, uid, gid);
 }
 

@@ -643,11 +643,17 @@ void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns, uint64_t ma
 	w->ring = (struct ring){ .fd = fd, .keep_ns = keep_ns, .max_bytes = max_bytes };
 }
 
+/* What the capture has, and what it gets as soon as a pipe is read. */
+static uint64_t taken_bytes(const struct cap_writer *w)
+{
+	return w->bytes + w->backlog.len - w->sent;
+}
+
 bool cap_writer_full(const struct cap_writer *w)
 {
 	const uint64_t max = w->ring.max_bytes;
 
-	return max && w->bytes > max - max / 4;
+	return max && taken_bytes(w) > max - max / 4;
 }
 
 void cap_writer_overwritten(const struct cap_writer *w, uint64_t *count, uint64_t *ns)
@@ -816,7 +822,7 @@ static uint64_t queued_bytes(const struct cap_writer *w)
 /* Drop the oldest parts until the rest fits into the capture. */
 static void keep_to_size(struct cap_writer *w)
 {
-	const uint64_t others = w->bytes + queued_bytes(w) + END_BYTES;
+	const uint64_t others = taken_bytes(w) + queued_bytes(w) + END_BYTES;
 	struct ring *r = &w->ring;
 	size_t n = 0;
 
@@ -833,7 +839,7 @@ static void drop_names(struct cap_writer *w)
 	static const unsigned char types[] = { CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT,
 		CAPTURE_RECORD_NAME };
 
-	if (!w->ring.max_bytes || w->bytes + queued_bytes(w) + END_BYTES <= w->ring.max_bytes)
+	if (!w->ring.max_bytes || taken_bytes(w) + queued_bytes(w) + END_BYTES <= w->ring.max_bytes)
 		return;
 	w->ring.names = w->n_names;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
