@@ -191,7 +191,7 @@ static int try_recorder(struct traces *t, bool raw, bool tables, char *limits, s
 		unwindspace_fds(s, &fds);
 		opts.tables = &fds;
 	}
-	opts.no_events = procevents_open(false, &events, NULL) != 0;
+	opts.no_events = procevents_open(&(struct procevents_opts){ 0 }, &events, NULL) != 0;
 	rc = offcpu_load(&opts, &o, e);
 	if (!rc)
 		rc = offcpu_attach(o, e);

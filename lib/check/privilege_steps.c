@@ -578,7 +578,7 @@ static int priv_proc_event(const struct priv_targets *w, pid_t pid, struct err *
 static int priv_proc_events(const struct priv_targets *w, pid_t pid, struct err *e)
 {
 	struct procevents *p = NULL;
-	int rc = procevents_open(false, &p, e);
+	int rc = procevents_open(&(struct procevents_opts){ 0 }, &p, e);
 
 	(void)w, (void)pid;
 	procevents_close(p);

@@ -139,7 +139,7 @@ int probe_take_stack(char *found, size_t cap, struct err *e)
 int probe_process_events(char *found, size_t cap, struct err *e)
 {
 	struct procevents *p = NULL;
-	int rc = procevents_open(false, &p, e);
+	int rc = procevents_open(&(struct procevents_opts){ 0 }, &p, e);
 
 	if (rc)
 		return rc;

@@ -493,14 +493,6 @@ uint32_t file_table_get(struct file_table *t, uint32_t pid, const struct procmap
 	return note_mapper(t, at, pid, m);
 }
 
-void file_table_set_build_id(struct file_table *t, uint32_t file, const struct cap_build_id *id)
-{
-	struct cap_file *f = file < t->n ? &t->files[file].cap : NULL;
-
-	if (f && f->flags & CAPTURE_FILE_UNREAD && !f->build_id.len && f->id == CAPTURE_NONE)
-		f->build_id = *id;
-}
-
 const char *file_table_path(const struct file_table *t, uint32_t file)
 {
 	return file < t->n ? t->files[file].cap.path : "";

@@ -93,9 +93,6 @@ const char *file_table_path(const struct file_table *t, uint32_t file);
 /* Set path, device and inode of RET to those of FILE as it was mapped; false for anonymous memory. */
 bool file_table_place(const struct file_table *t, uint32_t file, struct procmap *ret);
 
-/* FILE's build ID as the kernel reports it: used if the file itself could not be read. */
-void file_table_set_build_id(struct file_table *t, uint32_t file, const struct cap_build_id *id);
-
 /* The capture's id of FILE, which is written to W at its first use; CAPTURE_NONE for CAPTURE_NONE. */
 uint32_t file_table_emit(struct file_table *t, uint32_t file, struct cap_writer *w);
 

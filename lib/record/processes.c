@@ -534,7 +534,8 @@ struct process_table {
 	process_table_identity *identity; /* NULL = process events show which image a process is */
 	void *identity_ctx;
 	bool any_stale;
-	struct procevent reported; /* the last build ID that came before its mapping */
+	bool of_some; /* events are those of some processes */
+	bool unwatched; /* see process_table_unwatched() */
 	struct process_table_stats stats;
 };
 
@@ -581,6 +582,19 @@ void process_table_without_events(struct process_table *t, process_table_identit
 	t->identity_ctx = ctx;
 }
 
+void process_table_of_some(struct process_table *t, bool some)
+{
+	t->of_some = some;
+}
+
+bool process_table_unwatched(struct process_table *t)
+{
+	const bool unwatched = t->unwatched;
+
+	t->unwatched = false;
+	return unwatched;
+}
+
 /* Add a mapping to image IMAGE. SHOWN: see procinfo_living(); 0 = the process itself. */
 static void note_map(
 	struct process_table *t, uint32_t image, uint32_t shown, const struct procmap *pm, uint64_t from_ns)
@@ -596,8 +610,6 @@ static void note_map(
 		.flags = pm->flags,
 		.file = file };
 
-	if (t->reported.pid == im->tgid && t->reported.start == pm->start && t->reported.end == pm->end)
-		file_table_set_build_id(t->files, file, &t->reported.build_id);
 	if (im->from_exec && !im->exe && file != UINT32_MAX && pm->path[0] == '/')
 		im->exe = strdup(pm->path);
 	if (process_maps_has(im->maps, &m))
@@ -961,30 +973,30 @@ static void on_mmap(struct process_table *t, const struct procevent *ev)
 }
 
 /*
- * The kernel reports the build ID of a mapping in a separate record, right
- * before or after the record of the mapping itself.
+ * The kernel ends the events of a process that executes a program with other
+ * privileges, before it maps anything of it, and reports the end of its thread. Then
+ * the process goes on: its new image has not mapped anything, or was read since.
  */
-static void on_build_id(struct process_table *t, const struct procevent *ev)
+static void on_exit_of(struct process_table *t, const struct procevent *ev)
 {
 	struct image *im = imagetab_newest(&t->images, ev->pid);
-	const struct mapping *m = im ? process_maps_at(im->maps, ev->start) : NULL;
 
-	if (m && m->start == ev->start && m->end == ev->end)
-		file_table_set_build_id(t->files, m->file, &ev->build_id);
-	else
-		t->reported = *ev;
+	if (!im || ev->tid != ev->pid)
+		return;
+	if (t->of_some && ((im->from_exec && !im->maps) || (ev->time_ns < im->scan_ns && im->maps)) &&
+		procinfo_living(ev->pid)) {
+		t->unwatched = true;
+		im->stale = t->any_stale = true;
+	} else {
+		im->end_ns = ev->time_ns;
+	}
 }
 
 void process_table_event(struct process_table *t, const struct procevent *ev)
 {
-	struct image *im;
-
 	switch (ev->type) {
 	case PROCEVENT_MMAP:
 		on_mmap(t, ev);
-		break;
-	case PROCEVENT_BUILD_ID:
-		on_build_id(t, ev);
 		break;
 	case PROCEVENT_COMM:
 		on_comm(t, ev);
@@ -996,9 +1008,7 @@ void process_table_event(struct process_table *t, const struct procevent *ev)
 		on_fork(t, ev);
 		break;
 	case PROCEVENT_EXIT:
-		im = imagetab_newest(&t->images, ev->pid);
-		if (im && ev->tid == ev->pid)
-			im->end_ns = ev->time_ns;
+		on_exit_of(t, ev);
 		break;
 	case PROCEVENT_LOST:
 		t->stats.events_lost += ev->lost;
@@ -1036,6 +1046,8 @@ static uint32_t choose_image(struct process_table *t, const struct thread *th, u
 	if (!im)
 		return UINT32_MAX;
 	at = (uint32_t)(im - t->images.images);
+	if (t->of_some && !t->lost_ns)
+		t->unwatched = im->stale = t->any_stale = true;
 	if (!(th->task_flags & PF_KTHREAD))
 		scan_into(t, at, now_ns(), NULL);
 	return at;

@@ -200,6 +200,15 @@ void process_table_free(struct process_table *t); /* NULL is fine */
 typedef bool process_table_identity(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret);
 void process_table_without_events(struct process_table *t, process_table_identity *identity, void *ctx);
 
+/*
+ * SOME: the events are those of some processes, and what these start.
+ * process_table_unwatched(): since the last call, did the events of a process end
+ * before it, or was there an image that none had reported? Then the events of all
+ * are needed, and process_table_freshen() after their begin.
+ */
+void process_table_of_some(struct process_table *t, bool some);
+bool process_table_unwatched(struct process_table *t);
+
 /* BPF reported a wait, a fork or an exec of image EV. process_table_freshen() scans it. */
 void process_table_image_seen(struct process_table *t, const struct offcpu_ev_image *ev);
 

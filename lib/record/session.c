@@ -237,6 +237,47 @@ static void find_family(struct session_parts *p, const struct recorder_opts *o)
 		session_parts_degrade(p, "not all children that ran already are recorded", &why);
 }
 
+/* Watch the targets and p->family. *NEW: there were threads that were not watched before. */
+static int watch_targets(struct session_parts *p, const struct recorder_opts *o, bool *new, struct err *e)
+{
+	struct procinfo_status st;
+	bool more = false;
+	int rc = 0;
+
+	*new = false;
+	for (size_t i = 0; i < o->n_pids && !rc; i++, *new |= more)
+		rc = procevents_add(p->events, o->pids[i], &more, e);
+	for (size_t i = 0; i < o->n_tids && !rc; i++, *new |= more)
+		if (procinfo_status(o->tids[i], &st))
+			rc = procevents_add(p->events, st.tgid, &more, e);
+	for (size_t i = 0; i < p->n_family && !rc; i++, *new |= more)
+		rc = procevents_add(p->events, p->family[i], &more, e);
+	if (!rc && o->command_pid)
+		rc = procevents_add(p->events, o->command_pid, &more, e);
+	*new |= more;
+	return rc;
+}
+
+/*
+ * Find and watch what descends from the targets already: what a watched process
+ * starts from then on inherits its events, so repeat that until nothing new is found.
+ */
+static void watch_family(struct session_parts *p, const struct recorder_opts *o)
+{
+	bool new = true;
+	struct err why;
+	int rc = 0;
+
+	find_family(p, o);
+	for (int i = 0; i < FAMILY_ROUNDS && new && !rc && p->events && !procevents_of_all(p->events); i++) {
+		rc = watch_targets(p, o, &new, &why);
+		if (!rc && new)
+			find_family(p, o);
+	}
+	if (rc)
+		session_parts_degrade(p, "not all that the targets map is followed", &why);
+}
+
 /* A target that has exited is an error. One whose maps may not be read is recorded without them. */
 static int scan_target(struct session_parts *p, uint32_t pid, struct err *e)
 {
@@ -520,6 +561,28 @@ static int drop(struct session_parts *p, struct err *e)
 		&p->dropped, e);
 }
 
+/*
+ * Events of the targets alone, so that others pay nothing; of the whole machine if
+ * targets are found by what these events report, or by who woke them.
+ */
+static int open_events(struct session_parts *p, const struct recorder_opts *o, struct err *e)
+{
+	const struct procevents_opts opts = { .prompt = p->unwinder != NULL,
+		.some = (o->n_pids || o->n_tids || o->command_pid) && !o->bpf.all && !o->n_comms &&
+			!o->bpf.wakers,
+		.children = o->bpf.follow };
+	bool new;
+	int rc = procevents_open(&opts, &p->events, e);
+
+	if (!rc && opts.some)
+		rc = watch_targets(p, o, &new, e);
+	if (!rc)
+		return 0;
+	procevents_close(p->events);
+	p->events = NULL;
+	return rc;
+}
+
 static int open_tables(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	bool all = o->bpf.all || o->n_comms;
@@ -534,7 +597,7 @@ static int open_tables(struct session_parts *p, const struct recorder_opts *o, s
 		rc = process_table_new(all, o->bpf.follow, &p->procs, e);
 	if (!rc)
 		process_table_broker(p->procs, p->broker);
-	if (!rc && procevents_open(p->unwinder != NULL, &p->events, &why) != 0) {
+	if (!rc && open_events(p, o, &why) != 0) {
 		session_parts_degrade(p,
 			"processes are followed by /proc alone, which misses what one maps shortly before "
 			"its end, and renames",
@@ -578,7 +641,9 @@ static int use_privileges(
 	}
 	if (rc)
 		return rc;
-	find_family(p, o);
+	watch_family(p, o);
+	if (p->events && !procevents_of_all(p->events))
+		process_table_of_some(p->procs, true);
 	open_files(p);
 	rc = output_early(out, o->keep_ns || o->max_bytes, e);
 	return rc ? rc : drop(p, e);
@@ -721,7 +786,9 @@ struct recorder {
 	struct late_stacks *snaps; /* stacks that are walked later; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time have been processed */
 	bool scanning; /* the scan of the processes from before the recording is not complete */
-	bool swapping; /* the aggregation map is being swapped: a flush is under way */
+	bool swapping; /* the aggregation map is being swapped, */
+	bool flushing; /* and a flush follows */
+	bool reswapped; /* it was swapped without a flush since the last one: rows may have the same key */
 	bool release; /* at the next flush, write what is kept into the capture */
 	bool rewalk; /* waits in progress lacked tables that are available now */
 	uint64_t rewalk_due_ns; /* no earlier than this */
@@ -838,6 +905,19 @@ static void take_event(void *ctx, const struct procevent *ev)
 		unwinder_event(r->p.unwinder, ev);
 }
 
+/* A process goes on without its events: take those of the whole machine, then read what it has mapped. */
+static void watch_all(struct session_parts *p)
+{
+	struct err why;
+
+	if (procevents_widen(p->events, &why) != 0)
+		session_parts_degrade(p, "not all that the targets map is followed", &why);
+	process_table_of_some(p->procs, false);
+	process_table_freshen(p->procs, UINT64_MAX);
+	if (p->unwinder)
+		unwinder_distrust(p->unwinder);
+}
+
 /* SETTLE: keep the newest events for the next call, see system/events.h. */
 static void drain_events(struct recorder *r, bool settle)
 {
@@ -846,6 +926,8 @@ static void drain_events(struct recorder *r, bool settle)
 	if (!r->p.events)
 		return;
 	procevents_drain(r->p.events, settle, take_event, r);
+	if (process_table_unwatched(r->p.procs) && !procevents_of_all(r->p.events))
+		watch_all(&r->p);
 	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
@@ -1155,11 +1237,59 @@ static bool write_row(struct recorder *r, struct row *row)
 	return true;
 }
 
+static int by_key_and_time(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int c = memcmp(&x->key, &y->key, sizeof(x->key));
+
+	return c ? c : CMP(x->value.first_ns, y->value.first_ns);
+}
+
+/* Does no address change its meaning between the waits of A and those of B, which have the same key? */
+static bool in_one_epoch(struct recorder *r, const struct row *a, const struct row *b)
+{
+	if (process_table_emit(r->p.procs, &a->key, a->value.first_ns, false, r->p.out) == CAPTURE_NONE)
+		return false;
+	return process_table_epoch(r->p.procs, &a->key, a->value.first_ns, a->value.last_ns) ==
+	       process_table_epoch(r->p.procs, &b->key, b->value.first_ns, b->value.last_ns);
+}
+
+static void add_value(struct offcpu_value *to, const struct offcpu_value *v)
+{
+	to->total_ns += v->total_ns;
+	to->count += v->count;
+	to->max_ns = MAX(to->max_ns, v->max_ns);
+	to->first_ns = MIN(to->first_ns, v->first_ns);
+	to->last_ns = MAX(to->last_ns, v->last_ns);
+	to->runnable_ns += v->runnable_ns;
+	to->split += v->split;
+}
+
+/* The map was swapped for the sake of one process: the rows of others, and of one epoch, become one again. */
+static void merge_rows(struct recorder *r)
+{
+	size_t kept = 0;
+
+	qsort(r->rows, r->n_rows, sizeof(*r->rows), by_key_and_time);
+	for (size_t i = 1; i < r->n_rows; i++) {
+		struct row *last = &r->rows[kept], *row = &r->rows[i];
+
+		if (memcmp(&last->key, &row->key, sizeof(row->key)) == 0 && in_one_epoch(r, last, row))
+			add_value(&last->value, &row->value);
+		else
+			r->rows[++kept] = *row;
+	}
+	r->n_rows = r->n_rows ? kept + 1 : 0;
+}
+
 /* Rows whose stack is not known yet stay for the next flush. */
 static void write_rows(struct recorder *r)
 {
 	size_t kept = 0;
 
+	if (r->reswapped && !r->opts->bpf.events)
+		merge_rows(r);
+	r->reswapped = false;
 	for (size_t i = 0; i < r->n_rows; i++)
 		if (!write_row(r, &r->rows[i]))
 			r->rows[kept++] = r->rows[i];
@@ -1325,8 +1455,8 @@ static void keep_overhead(struct recorder *r)
 	offcpu_sample_stacks(r->p.bpf, r->overhead.every);
 }
 
-/* BPF does not use the old aggregation map any more: read it, and write what is new. */
-static int end_flush(struct recorder *r, struct err *e)
+/* BPF does not use the old aggregation map any more: read it and, if a flush is due, write what is new. */
+static int end_swap(struct recorder *r, struct err *e)
 {
 	int rc = offcpu_end_swap(r->p.bpf, &r->sink, e);
 
@@ -1334,6 +1464,11 @@ static int end_flush(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	report_quiet(r);
+	if (!r->flushing) {
+		r->reswapped = true;
+		return 0;
+	}
+	r->flushing = false;
 	while (r->next_flush_ns <= now_ns())
 		r->next_flush_ns += FLUSH_NS;
 	rc = flush(r, false, e);
@@ -1341,6 +1476,25 @@ static int end_flush(struct recorder *r, struct err *e)
 	if (r->namer && !r->all)
 		name_store_service(r->namer);
 	return rc;
+}
+
+/*
+ * Swap the aggregation map for a flush, or because an address has another meaning
+ * now: then the waits before and after that get rows of their own, to be written by
+ * the next flush. False if it is time for neither.
+ */
+static bool begin_swap(struct recorder *r)
+{
+	const bool remapped = process_table_remapped(r->p.procs);
+
+	/* while a pipe is not read, sums go on */
+	r->flushing = (now_ns() >= r->next_flush_ns && !cap_writer_behind(r->p.out)) ||
+		      offcpu_crowded(r->p.bpf) || r->n_rows >= ROWS_MAX;
+	if (!r->flushing && !remapped)
+		return false;
+	offcpu_begin_swap(r->p.bpf);
+	r->swapping = true;
+	return true;
 }
 
 int recorder_service(struct recorder *r, struct err *e)
@@ -1361,16 +1515,9 @@ int recorder_service(struct recorder *r, struct err *e)
 		return rc;
 	r->scanning = !process_table_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
-	if (!r->swapping) {
-		/* while a pipe is not read, sums go on */
-		if ((now_ns() < r->next_flush_ns || cap_writer_behind(r->p.out)) &&
-			!offcpu_crowded(r->p.bpf) && r->n_rows < ROWS_MAX &&
-			!process_table_remapped(r->p.procs))
-			return 0;
-		offcpu_begin_swap(r->p.bpf);
-		r->swapping = true;
-	}
-	return offcpu_swapped(r->p.bpf) ? end_flush(r, e) : 0;
+	if (!r->swapping && !begin_swap(r))
+		return 0;
+	return offcpu_swapped(r->p.bpf) ? end_swap(r, e) : 0;
 }
 
 /* Write the names last: everything that could not be read later is in the file by now. */
@@ -1385,7 +1532,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 {
 	struct runtimes_stats runtimes;
 	uint64_t stop_ns;
-	int rc = r->swapping ? end_flush(r, e) : 0;
+	int rc = r->swapping ? end_swap(r, e) : 0;
 
 	if (rc)
 		return rc;

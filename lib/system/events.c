@@ -5,13 +5,15 @@
 #include "system/owner.h"
 #include "system/privileges.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <linux/capability.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 
@@ -27,25 +29,51 @@
 /* Beyond that, events stay in the kernel's buffers until a drain. */
 #define GATHERED_MOST ((size_t)32 << 20)
 
+/*
+ * Events of single threads: each takes a descriptor here and 1.3 KiB in the
+ * kernel. FILES_LEFT descriptors stay for the rest of the program.
+ */
+#define WATCHES_MOST ((size_t)1 << 14)
+#define FILES_LEFT 256
+
+#define ADD_ROUNDS 8 /* threads that appear while others are added */
+#define ENDS_NS UINT64_C(1000000000) /* how often the descriptors of ended threads are looked for */
+
+/* The buffer of a CPU. Its event is that of the whole machine: disabled, while others write to it. */
 struct ring {
 	int cpu;
 	int fd;
-	int id_fd; /* reports build IDs into the same buffer; < 0 = not supported by this kernel */
-	uint64_t id_id; /* its identifier in records */
 	struct perf_event_mmap_page *page; /* MAP_FAILED = not mapped */
+	struct buf last; /* the last record, and the identifier of the event that wrote it */
+	uint64_t last_id;
 };
+
+/* An event of a thread, and of what inherits it, on one CPU. */
+struct watch {
+	int fd;
+	uint32_t tid; /* or ENDED */
+};
+
+#define ENDED UINT32_MAX
 
 /* A record copied out of its ring. The order is by time, then arrival. */
 struct pending {
 	uint64_t time_ns;
 	size_t at, len; /* in `bytes` */
-	bool build_id; /* from the event that reports build IDs */
 	bool reported; /* already seen for at_once() */
 };
 
 struct procevents {
+	struct procevents_opts opts;
 	struct ring *rings;
 	size_t n_rings;
+	struct watch *watches;
+	size_t n_watches, max_watches;
+	bool started;
+	bool of_all; /* the events of the buffers are enabled, and there are no watches */
+	bool no_inherit_thread; /* before Linux 5.13: processes inherit as well */
+	bool ends; /* a thread may have ended since ends_ns */
+	uint64_t ends_ns;
 	int epoll_fd;
 	size_t page_size;
 	size_t ring_size; /* bytes of each ring, behind its page */
@@ -56,7 +84,8 @@ struct procevents {
 	void *at_once_ctx;
 };
 
-static int open_one(int cpu, bool build_id, bool prompt)
+/* PID -1: of the whole machine. */
+static int open_event(const struct procevents *p, pid_t pid, int cpu)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -65,34 +94,35 @@ static int open_one(int cpu, bool build_id, bool prompt)
 		.sample_period = 1,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER,
 		.disabled = 1,
+		.inherit = pid > 0,
+		.inherit_thread = pid > 0 && !p->opts.children && !p->no_inherit_thread,
 		.mmap = 1,
 		.mmap2 = 1,
-		.comm = !build_id,
-		.comm_exec = !build_id,
-		.build_id = build_id,
-		.task = !build_id,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = prompt ? 1 : RING_LEAST / 2,
+		.wakeup_watermark = p->opts.prompt ? 1 : RING_LEAST / 2,
 	};
-	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int open_ring(struct procevents *p, int cpu, bool prompt, struct err *e)
+static int open_ring(struct procevents *p, int cpu, struct err *e)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct ring *r = &p->rings[p->n_rings];
-	int fd = open_one(cpu, false, prompt);
+	int fd = open_event(p, -1, cpu);
 
 	if (fd == -ENODEV)
 		return 0; /* offline */
 	if (fd < 0)
 		return priv_explain_perf("watch processes with a perf event", fd, e);
-	*r = (struct ring){ .cpu = cpu, .fd = fd, .id_fd = -1, .page = MAP_FAILED };
+	*r = (struct ring){ .cpu = cpu, .fd = fd, .page = MAP_FAILED };
 	p->n_rings++;
 	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0)
 		return err_sys(e, -errno, "cannot wait for a perf event");
@@ -140,23 +170,149 @@ static int choose_size(struct procevents *p, struct err *e)
 	return code;
 }
 
-static void add_build_ids(struct ring *r, bool prompt)
+/* Let event FD, of TID, write to buffer R. Takes FD. */
+static int add_watch(struct procevents *p, const struct ring *r, int fd, uint32_t tid, struct err *e)
 {
-	r->id_fd = open_one(r->cpu, true, prompt);
-	if (r->id_fd >= 0 && (ioctl(r->id_fd, PERF_EVENT_IOC_ID, &r->id_id) != 0 ||
-				     ioctl(r->id_fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd) != 0)) {
-		close(r->id_fd);
-		r->id_fd = -1;
+	if (base_grow(&p->watches, &p->max_watches, p->n_watches + 1, sizeof(*p->watches)) != 0) {
+		close(fd);
+		return err_nomem(e, "process events");
 	}
+	p->watches[p->n_watches++] = (struct watch){ fd, tid };
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd) != 0)
+		return err_sys(e, -errno, "cannot use a perf event's buffer");
+	if (p->started && ioctl(fd, PERF_EVENT_IOC_ENABLE) != 0)
+		return err_sys(e, -errno, "cannot enable a perf event");
+	return 0;
 }
 
-int procevents_open(bool prompt, struct procevents **ret, struct err *e)
+static void close_watches(struct procevents *p)
+{
+	for (size_t i = 0; i < p->n_watches; i++)
+		close(p->watches[i].fd);
+	p->n_watches = 0;
+}
+
+int procevents_widen(struct procevents *p, struct err *e)
+{
+	for (size_t i = 0; i < p->n_rings && p->started && !p->of_all; i++)
+		if (ioctl(p->rings[i].fd, PERF_EVENT_IOC_ENABLE) != 0)
+			return err_sys(e, -errno, "cannot enable a perf event");
+	p->of_all = true;
+	close_watches(p);
+	return 0;
+}
+
+bool procevents_of_all(const struct procevents *p)
+{
+	return p->of_all;
+}
+
+/* -ESRCH if the thread has ended. */
+static int watch_thread(struct procevents *p, uint32_t tid, struct err *e)
+{
+	for (size_t i = 0; i < p->n_rings; i++) {
+		int fd = open_event(p, (pid_t)tid, p->rings[i].cpu), rc;
+
+		if (fd == -EINVAL && !p->opts.children && !p->no_inherit_thread) {
+			p->no_inherit_thread = true;
+			fd = open_event(p, (pid_t)tid, p->rings[i].cpu);
+		}
+		if (fd == -ENODEV)
+			continue; /* offline since */
+		if (fd == -ESRCH || fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+			return fd;
+		rc = fd < 0 ? priv_explain_perf("watch a process with a perf event", fd, e)
+			    : add_watch(p, &p->rings[i], fd, tid, e);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static bool is_watched(const struct procevents *p, uint32_t tid)
+{
+	for (size_t i = 0; i < p->n_watches; i++)
+		if (p->watches[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* May N more descriptors be open? Takes all that this process may have. */
+static bool may_open(const struct procevents *p, size_t n)
+{
+	const size_t wanted = p->n_watches + n + FILES_LEFT;
+	struct rlimit files;
+
+	if (p->n_watches + n > WATCHES_MOST || getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return false;
+	if (wanted <= files.rlim_cur)
+		return true;
+	files.rlim_cur = files.rlim_max;
+	return wanted <= files.rlim_max && setrlimit(RLIMIT_NOFILE, &files) == 0;
+}
+
+/* Watch the threads of PID that are not watched yet. -EMFILE: there are too many. */
+static int watch_threads(struct procevents *p, uint32_t pid, bool *new, struct err *e)
+{
+	char path[32];
+	struct dirent *d;
+	DIR *tasks;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	*new = false;
+	while (tasks && !rc && (d = readdir(tasks))) {
+		const uint32_t tid = (uint32_t)strtoul(d->d_name, NULL, 10);
+
+		if (!tid || is_watched(p, tid))
+			continue;
+		rc = may_open(p, p->n_rings) ? watch_thread(p, tid, e) : -EMFILE;
+		*new = *new || !rc;
+		rc = rc == -ESRCH ? 0 : rc;
+	}
+	if (tasks)
+		closedir(tasks);
+	return rc;
+}
+
+static void close_ended(struct procevents *p);
+
+/*
+ * A thread that another one starts before that is watched is found in the next
+ * round. Those that watched ones start need no event, but get one if they are
+ * seen: is_double() drops what both report.
+ */
+int procevents_add(struct procevents *p, uint32_t pid, bool *new, struct err *e)
+{
+	bool more = true;
+	int rc = 0;
+
+	if (new)
+		*new = false;
+	if (p->ends)
+		close_ended(p);
+	owner_raise();
+	for (int i = 0; i < ADD_ROUNDS && more && !rc && !p->of_all; i++) {
+		rc = watch_threads(p, pid, &more, e);
+		if (new)
+			*new = *new || more;
+	}
+	if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
+		rc = procevents_widen(p, e);
+	owner_lower();
+	return rc;
+}
+
+int procevents_open(const struct procevents_opts *o, struct procevents **ret, struct err *e)
 {
 	struct procevents *p = calloc(1, sizeof(*p));
 	int n = get_nprocs_conf(), rc = 0;
 
 	if (!p)
 		return err_nomem(e, "process events");
+	p->opts = *o;
+	p->of_all = !o->some;
 	p->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	p->rings = calloc((size_t)n, sizeof(*p->rings));
@@ -164,11 +320,9 @@ int procevents_open(bool prompt, struct procevents **ret, struct err *e)
 		rc = err_nomem(e, "process events");
 	owner_raise();
 	for (int cpu = 0; cpu < n && !rc; cpu++)
-		rc = open_ring(p, cpu, prompt, e);
+		rc = open_ring(p, cpu, e);
 	if (!rc)
 		rc = choose_size(p, e);
-	for (size_t i = 0; i < p->n_rings && !rc; i++)
-		add_build_ids(&p->rings[i], prompt);
 	owner_lower();
 	if (rc) {
 		procevents_close(p);
@@ -180,9 +334,12 @@ int procevents_open(bool prompt, struct procevents **ret, struct err *e)
 
 int procevents_start(struct procevents *p, struct err *e)
 {
-	for (size_t i = 0; i < p->n_rings; i++)
-		if (ioctl(p->rings[i].fd, PERF_EVENT_IOC_ENABLE) != 0 ||
-			(p->rings[i].id_fd >= 0 && ioctl(p->rings[i].id_fd, PERF_EVENT_IOC_ENABLE) != 0))
+	p->started = true;
+	for (size_t i = 0; i < p->n_rings && p->of_all; i++)
+		if (ioctl(p->rings[i].fd, PERF_EVENT_IOC_ENABLE) != 0)
+			return err_sys(e, -errno, "cannot enable a perf event");
+	for (size_t i = 0; i < p->n_watches; i++)
+		if (ioctl(p->watches[i].fd, PERF_EVENT_IOC_ENABLE) != 0)
 			return err_sys(e, -errno, "cannot enable a perf event");
 	return 0;
 }
@@ -197,16 +354,17 @@ void procevents_close(struct procevents *p)
 	if (!p)
 		return;
 	unmap_rings(p);
+	close_watches(p);
 	for (size_t i = 0; i < p->n_rings; i++) {
-		if (p->rings[i].id_fd >= 0)
-			close(p->rings[i].id_fd);
 		close(p->rings[i].fd);
+		buf_free(&p->rings[i].last);
 	}
 	if (p->epoll_fd >= 0)
 		close(p->epoll_fd);
 	buf_free(&p->bytes);
 	free(p->pending);
 	free(p->rings);
+	free(p->watches);
 	free(p);
 }
 
@@ -215,17 +373,52 @@ int procevents_fd(const struct procevents *p)
 	return p->epoll_fd;
 }
 
-/* The value FROM_END bytes before the end of REC. Every record ends with sample_id: pid and tid, time, id. */
+#define TRAILER 24 /* every record ends with sample_id: pid and tid, time, identifier of the event */
+
+/* The value FROM_END bytes before the end of REC. */
 static uint64_t trailer(const uint8_t *rec, size_t len, size_t from_end)
 {
 	uint64_t v = 0;
 
-	if (len >= sizeof(struct perf_event_header) + 24)
+	if (len >= sizeof(struct perf_event_header) + TRAILER)
 		memcpy(&v, rec + len - from_end, 8);
 	return v;
 }
 
-static void keep(struct procevents *p, const struct ring *r, const uint8_t *data, uint64_t at, size_t len)
+/* How many bytes of REC are the same for all events that report it: a fork or exit has a time inside. */
+static size_t same_for_all(const uint8_t *rec, size_t len)
+{
+	struct perf_event_header h;
+
+	memcpy(&h, rec, sizeof(h));
+	if (h.type == PERF_RECORD_FORK || h.type == PERF_RECORD_EXIT)
+		return MIN(len, sizeof(h) + 16);
+	return len >= sizeof(h) + TRAILER ? len - TRAILER : 0;
+}
+
+/*
+ * Does REC report what the record before it does, for another event of the same
+ * thread? The kernel writes one record for each of a thread's events, one after the
+ * other, before anything else can happen on that CPU.
+ */
+static bool is_double(struct ring *r, const uint8_t *rec, size_t len)
+{
+	const uint64_t id = trailer(rec, len, 8);
+	const size_t same = same_for_all(rec, len);
+
+	if (same && r->last.len == len && id != r->last_id && memcmp(r->last.p, rec, same) == 0)
+		return true;
+	r->last.len = 0;
+	buf_put(&r->last, rec, len);
+	if (r->last.failed) {
+		buf_free(&r->last);
+		r->last = (struct buf){ 0 };
+	}
+	r->last_id = id;
+	return false;
+}
+
+static void keep(struct procevents *p, struct ring *r, const uint8_t *data, uint64_t at, size_t len)
 {
 	size_t from = p->bytes.len, first = MIN(len, p->ring_size - (size_t)(at % p->ring_size));
 
@@ -235,10 +428,12 @@ static void keep(struct procevents *p, const struct ring *r, const uint8_t *data
 	buf_put(&p->bytes, data, len - first);
 	if (p->bytes.failed)
 		return;
-	p->pending[p->n_pending++] = (struct pending){ .time_ns = trailer(p->bytes.p + from, len, 16),
-		.at = from,
-		.len = len,
-		.build_id = r->id_fd >= 0 && trailer(p->bytes.p + from, len, 8) == r->id_id };
+	if (p->opts.some && is_double(r, p->bytes.p + from, len)) {
+		p->bytes.len = from;
+		return;
+	}
+	p->pending[p->n_pending++] =
+		(struct pending){ .time_ns = trailer(p->bytes.p + from, len, 16), .at = from, .len = len };
 }
 
 static void read_ring(struct procevents *p, struct ring *r)
@@ -278,11 +473,6 @@ static const char *rd_text(struct rd *r)
 	return s;
 }
 
-/*
- * The identifier says which of the two events a record is from, because the flag
- * PERF_RECORD_MISC_MMAP_BUILD_ID stays set in the kernel's template when an event
- * with build IDs was served before one without (seen on Linux 6.18).
- */
 static bool decode(const uint8_t *rec, const struct pending *k, struct procevent *ev)
 {
 	struct perf_event_header h;
@@ -290,12 +480,6 @@ static bool decode(const uint8_t *rec, const struct pending *k, struct procevent
 
 	memcpy(&h, rec, sizeof(h));
 	*ev = (struct procevent){ .time_ns = k->time_ns, .text = "" };
-	/*
-	 * An event with mmap records gets task records as well. A loss is reported
-	 * once, before the next record of either event.
-	 */
-	if (k->build_id && h.type != PERF_RECORD_MMAP2 && h.type != PERF_RECORD_LOST)
-		return false;
 	switch (h.type) {
 	case PERF_RECORD_MMAP2:
 		ev->type = PROCEVENT_MMAP;
@@ -303,19 +487,9 @@ static bool decode(const uint8_t *rec, const struct pending *k, struct procevent
 		ev->start = rd_u64(&r);
 		ev->end = ev->start + rd_u64(&r);
 		ev->offset = rd_u64(&r);
-		if (k->build_id && !(h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
-			return false; /* a mapping without a build ID */
-		if (k->build_id) {
-			ev->type = PROCEVENT_BUILD_ID;
-			ev->build_id.len = MIN(rd_u8(&r), 20);
-			rd_bytes(&r, 3);
-			memcpy(ev->build_id.bytes, r.p, MIN(rd_left(&r), 20));
-			rd_bytes(&r, 20);
-		} else {
-			ev->dev_major = rd_u32(&r), ev->dev_minor = rd_u32(&r);
-			ev->inode = rd_u64(&r);
-			rd_u64(&r); /* inode generation */
-		}
+		ev->dev_major = rd_u32(&r), ev->dev_minor = rd_u32(&r);
+		ev->inode = rd_u64(&r);
+		rd_u64(&r); /* inode generation */
 		ev->prot = rd_u32(&r), ev->flags = rd_u32(&r);
 		ev->text = rd_text(&r);
 		break;
@@ -390,6 +564,44 @@ void procevents_gather(struct procevents *p)
 		read_rings(p);
 }
 
+/*
+ * Close the events whose threads have ended with all that inherited them: the
+ * kernel hangs them up. A closed one would end with those that inherited it.
+ */
+static void close_ended(struct procevents *p)
+{
+	struct pollfd *fds = calloc(p->n_watches + 1, sizeof(*fds));
+	size_t kept = 0;
+
+	if (!fds)
+		return;
+	for (size_t i = 0; i < p->n_watches; i++)
+		fds[i].fd = p->watches[i].fd;
+	if (poll(fds, p->n_watches, 0) >= 0) {
+		for (size_t i = 0; i < p->n_watches; i++) {
+			if (fds[i].revents & POLLHUP)
+				close(fds[i].fd);
+			else
+				p->watches[kept++] = p->watches[i];
+		}
+		p->n_watches = kept;
+	}
+	free(fds);
+	p->ends = false;
+	p->ends_ns = now_ns();
+	/* poll(2) took the readiness of the buffers: read them now */
+	read_rings(p);
+}
+
+/* Thread TID has ended, or its events have. Others that inherited them may not: see close_ended(). */
+static void end_watch(struct procevents *p, uint32_t tid)
+{
+	p->ends = true;
+	for (size_t i = 0; i < p->n_watches; i++)
+		if (p->watches[i].tid == tid)
+			p->watches[i].tid = ENDED;
+}
+
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
@@ -398,6 +610,8 @@ void procevents_drain(
 
 	if (settle)
 		horizon = now_ns() - PROCEVENTS_SETTLE_NS;
+	if (p->ends && now_ns() - p->ends_ns >= ENDS_NS)
+		close_ended(p);
 	read_rings(p);
 	if (!p->n_pending)
 		return;
@@ -408,8 +622,11 @@ void procevents_drain(
 		struct procevent ev;
 		const struct pending *k = &p->pending[n];
 
-		if (decode(p->bytes.p + k->at, k, &ev))
-			fn(ctx, &ev);
+		if (!decode(p->bytes.p + k->at, k, &ev))
+			continue;
+		if (ev.type == PROCEVENT_EXIT && !p->of_all)
+			end_watch(p, ev.tid);
+		fn(ctx, &ev);
 	}
 	if (n)
 		forget(p, n);

@@ -2,21 +2,26 @@
 /*
  * events - process events as they happen: fork, exec, mmap of code, renames, exit.
  *
- * A perf dummy event (perf_event_open(2), PERF_COUNT_SW_DUMMY) on every CPU
- * delivers mmap2, comm and task records with CLOCK_MONOTONIC timestamps. The
- * events of all CPUs are reported in order of time. If the kernel supports it
- * (Linux 5.12), a second event reports the build IDs of mapped files, for files
- * that are gone before anyone can open them. The kernel does not report munmap.
+ * A perf dummy event (perf_event_open(2), PERF_COUNT_SW_DUMMY) delivers mmap2,
+ * comm and task records with CLOCK_MONOTONIC timestamps, through a buffer for
+ * each CPU. The events of all CPUs are reported in order of time. The kernel does
+ * not report munmap.
+ *
+ * Of the whole machine, or of some processes alone: then each of their threads
+ * has an event for each CPU, which the threads and processes that it starts
+ * inherit, so that others pay nothing. The kernel ends the events of a process
+ * that executes a program with other privileges (set-user-ID, file
+ * capabilities, not readable), and reports its threads as ended: to follow it,
+ * procevents_widen().
  */
 #ifndef STACKTOOLS_SYSTEM_EVENTS_H
 #define STACKTOOLS_SYSTEM_EVENTS_H
 
 #include "base/err.h"
-#include "capture/types.h"
+#include "base/base.h"
 
 enum procevent_type {
 	PROCEVENT_MMAP = 1, /* an executable mapping was made */
-	PROCEVENT_BUILD_ID, /* the file mapped at START to END has this build ID */
 	PROCEVENT_COMM, /* thread TID of PID is now called `comm` */
 	PROCEVENT_EXEC, /* like COMM, by an exec: all earlier mappings are gone */
 	PROCEVENT_FORK, /* PID is new (a process when parent != pid, else thread TID) */
@@ -32,7 +37,6 @@ struct procevent {
 	uint64_t lost; /* LOST */
 	uint64_t start, end, offset, inode; /* MMAP */
 	uint32_t prot, flags, dev_major, dev_minor;
-	struct cap_build_id build_id; /* BUILD_ID */
 	const char *text; /* MMAP: path, "" for anonymous; COMM, EXEC: the name */
 };
 
@@ -40,13 +44,30 @@ struct procevent {
 
 struct procevents;
 
+struct procevents_opts {
+	bool prompt; /* the descriptor becomes readable at each event, otherwise when a buffer is half full */
+	bool some; /* only of the processes that procevents_add() names */
+	bool children; /* with `some`: also of those that they start */
+};
+
 /*
- * PROMPT: the descriptor becomes readable at each event, otherwise when a buffer
- * is half full. On success the caller owns *RET. -EACCES or -EPERM if
- * perf_event_paranoid forbids it.
+ * On success the caller owns *RET. -EACCES or -EPERM if perf_event_paranoid
+ * forbids it.
  */
-int procevents_open(bool prompt, struct procevents **ret, struct err *e);
+int procevents_open(const struct procevents_opts *o, struct procevents **ret, struct err *e);
 void procevents_close(struct procevents *p); /* NULL is fine */
+
+/*
+ * Report the events of process PID, too; nothing to do without `some`. *NEW
+ * (NULL is fine) is set if some of its threads were not watched before. When its
+ * threads are more than descriptors are to be had, P becomes one of the whole
+ * machine. A process that has ended is not an error.
+ */
+int procevents_add(struct procevents *p, uint32_t pid, bool *new, struct err *e);
+
+/* Does P report the events of the whole machine? From now on it does. Needs no privileges. */
+bool procevents_of_all(const struct procevents *p);
+int procevents_widen(struct procevents *p, struct err *e);
 
 /* Events begin now: no earlier one is reported or lost. Needs no privileges. */
 int procevents_start(struct procevents *p, struct err *e);

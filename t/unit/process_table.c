@@ -290,6 +290,42 @@ static void at_a_time(struct tap *t)
 	cap_reader_free(read_back(&x));
 }
 
+static bool knows_this_function(const struct table *x)
+{
+	return process_table_covers(x->tab, (uint32_t)getpid(), (uint64_t)(uintptr_t)knows_this_function);
+}
+
+/* With the events of some processes: they end at an exec of a program with other privileges. */
+static void events_that_end(struct tap *t)
+{
+	const uint32_t self = (uint32_t)getpid();
+	const uint64_t at = now_ns();
+	struct table x;
+
+	open_table(t, &x, false, true);
+	process_table_of_some(x.tab, true);
+	process_table_scan(x.tab, A, SECOND, NULL);
+	forked(&x, self, A, at);
+	execed(&x, self, "other", at + 1);
+	mapped(&x, self, 0x10000, "/bin/other", at + 2);
+	exited(&x, self, at + 3);
+	tap_ok(t, !process_table_unwatched(x.tab),
+		"the end of a process that had mapped its program is its end");
+	execed(&x, self, "privileged", at + 4);
+	tap_ok(t, !knows_this_function(&x), "after an exec nothing is mapped");
+	exited(&x, self, at + 5);
+	tap_ok(t, process_table_unwatched(x.tab) && !process_table_unwatched(x.tab),
+		"an end right after an exec, of a process that goes on, is that of its events");
+	process_table_freshen(x.tab, SECOND);
+	tap_ok(t, knows_this_function(&x), "its mappings are read instead");
+	execed(&x, B, "gone", at + 6);
+	exited(&x, B, at + 7);
+	tap_ok(t, !process_table_unwatched(x.tab), "of a process that is gone it is the end");
+	tap_ok(t, emit(&x, C, 7, 1, at + 8) != CAPTURE_NONE && process_table_unwatched(x.tab),
+		"an image that no event has reported has no events");
+	cap_reader_free(read_back(&x));
+}
+
 /* --- without events: this process, with images as BPF would report them --- */
 
 static bool who_now(void *ctx, uint32_t tgid, struct offcpu_ev_image *ret)
@@ -425,6 +461,7 @@ int main(void)
 	threads(&t);
 	strangers(&t);
 	at_a_time(&t);
+	events_that_end(&t);
 	without_events(&t);
 	mapped_in_steps(&t);
 	return tap_done(&t);

@@ -5,13 +5,16 @@
 #include "system/events.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -151,7 +154,6 @@ static void settling(struct tap *t, struct procevents *p)
 	tap_ok(t, s.forks == 1 && s.exits == 1, "events of 20 ms ago are reported by a drain that settles");
 }
 
-/* The kernel reports this to the event with build IDs first, and only mappings of that one are used. */
 static void new_process(void)
 {
 	pid_t pid = fork();
@@ -258,12 +260,17 @@ static void take_at_once(void *ctx, const struct procevent *ev)
 	a->maps += ev->pid == a->pid;
 }
 
-/* Wait until P is readable, at most one second. */
-static bool readable(struct procevents *p)
+static bool is_readable(struct procevents *p, int timeout_ms)
 {
 	struct pollfd pfd = { .fd = procevents_fd(p), .events = POLLIN };
 
-	return poll(&pfd, 1, 1000) == 1;
+	return poll(&pfd, 1, timeout_ms) == 1;
+}
+
+/* Wait until P is readable, at most one second. */
+static bool readable(struct procevents *p)
+{
+	return is_readable(p, 1000);
 }
 
 static void prompt(struct tap *t)
@@ -273,7 +280,8 @@ static void prompt(struct tap *t)
 	struct procevents *p = NULL;
 	void *code;
 
-	if (procevents_open(true, &p, NULL) != 0 || procevents_start(p, NULL) != 0) {
+	if (procevents_open(&(struct procevents_opts){ .prompt = true }, &p, NULL) != 0 ||
+		procevents_start(p, NULL) != 0) {
 		tap_skip(t, "prompt events", "they cannot be opened");
 		procevents_close(p);
 		return;
@@ -333,7 +341,7 @@ static int as_limited_user(void)
 	if (!caps || cap_set_proc(caps) != 0 || setrlimit(RLIMIT_MEMLOCK, &none) != 0)
 		return 2;
 	cap_free(caps);
-	if (procevents_open(false, &p, NULL) != 0)
+	if (procevents_open(&(struct procevents_opts){ 0 }, &p, NULL) != 0)
 		return 1;
 	procevents_close(p);
 	return 0;
@@ -350,12 +358,305 @@ static void without_memory_to_lock(struct tap *t)
 		tap_eq_u64(t, rc, 0, name);
 }
 
+/* --- the events of some processes --- */
+
+/* A process that does what it is told by single letters, and answers each. */
+struct puppet {
+	pid_t pid;
+	int to, from;
+};
+
+static void map_code(size_t pages)
+{
+	void *p = mmap(NULL, pages * 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p != MAP_FAILED)
+		munmap(p, pages * 4096);
+}
+
+static void *threads_life(void *arg)
+{
+	map_code(3);
+	return arg;
+}
+
+static pthread_mutex_t until = PTHREAD_MUTEX_INITIALIZER;
+
+static void *wait_and_map(void *arg)
+{
+	pthread_mutex_lock(&until);
+	map_code(5);
+	pthread_mutex_unlock(&until);
+	return arg;
+}
+
+/* m: map code; t: a thread maps code; f: a child maps code; w: a thread that waits until g; x: execute true.
+ */
+static void obey(char order)
+{
+	static pthread_t waiting;
+	pthread_t thread;
+	pid_t child;
+
+	if (order == 'm')
+		map_code(2);
+	if (order == 't' && pthread_create(&thread, NULL, threads_life, NULL) == 0)
+		pthread_join(thread, NULL);
+	if (order == 'f') {
+		child = fork();
+		if (child == 0) {
+			map_code(4);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	}
+	if (order == 'w') {
+		pthread_mutex_lock(&until);
+		pthread_create(&waiting, NULL, wait_and_map, NULL);
+	}
+	if (order == 'g') {
+		pthread_mutex_unlock(&until);
+		pthread_join(waiting, NULL);
+	}
+	if (order == 'x')
+		execl("/bin/true", "true", NULL);
+}
+
+static void puppet_start(struct puppet *u)
+{
+	int to[2], from[2];
+	char order;
+
+	if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0)
+		abort();
+	fflush(stdout);
+	u->pid = fork();
+	if (u->pid == 0) {
+		close(to[1]);
+		close(from[0]);
+		while (read(to[0], &order, 1) == 1) {
+			obey(order);
+			if (write(from[1], &order, 1) != 1)
+				break;
+		}
+		_exit(0);
+	}
+	close(to[0]);
+	close(from[1]);
+	u->to = to[1];
+	u->from = from[0];
+}
+
+/* Waits until it is done; x ends it. */
+static void puppet_do(struct puppet *u, char order)
+{
+	char done;
+
+	if (write(u->to, &order, 1) == 1 && read(u->from, &done, 1) < 0)
+		abort();
+}
+
+static void puppet_end(struct puppet *u)
+{
+	close(u->to);
+	close(u->from);
+	waitpid(u->pid, NULL, 0);
+}
+
+struct maps_seen {
+	const struct puppet *of;
+	unsigned int of_pages[6]; /* of this process or what it started, by size of the mapping */
+	unsigned int others, forks, threads, execs, exits, lost;
+};
+
+static void take_some(void *ctx, const struct procevent *ev)
+{
+	struct maps_seen *s = ctx;
+	const uint64_t pages = (ev->end - ev->start) / 4096;
+
+	s->forks += ev->type == PROCEVENT_FORK && ev->parent == (uint32_t)s->of->pid && ev->pid != ev->parent;
+	s->threads += ev->type == PROCEVENT_FORK && ev->pid == ev->parent;
+	s->execs += ev->type == PROCEVENT_EXEC;
+	s->exits += ev->type == PROCEVENT_EXIT;
+	s->lost += ev->type == PROCEVENT_LOST;
+	s->others += ev->type != PROCEVENT_FORK && ev->pid != (uint32_t)s->of->pid;
+	if (ev->type == PROCEVENT_MMAP && pages < ARRAY_LEN(s->of_pages) && strcmp(ev->text, "//anon") == 0)
+		s->of_pages[pages]++;
+}
+
+static void drain_some(struct procevents *p, const struct puppet *of, struct maps_seen *s)
+{
+	*s = (struct maps_seen){ .of = of };
+	procevents_drain(p, false, take_some, s);
+}
+
+static size_t ended_of(const struct puppet *u, struct procevents *p)
+{
+	struct maps_seen s;
+	const uint64_t end_ns = now_ns() + UINT64_C(60000000000);
+	const size_t before = self_open_files();
+
+	/* once a second at most */
+	do {
+		usleep(10000);
+		drain_some(p, u, &s);
+	} while (self_open_files() == before && now_ns() < end_ns);
+	return self_open_files();
+}
+
+static void some(struct tap *t, bool children)
+{
+	const struct procevents_opts opts = { .prompt = true, .some = true, .children = children };
+	const char *what = children ? "some processes and what they start" : "some processes alone";
+	struct puppet one, other;
+	struct procevents *p = NULL;
+	struct maps_seen s;
+	size_t before;
+	bool new = false;
+
+	puppet_start(&one);
+	puppet_start(&other);
+	puppet_do(&one, 'w'); /* a thread that runs already */
+	before = self_open_files();
+	tap_ok(t, procevents_open(&opts, &p, NULL) == 0 && !procevents_of_all(p), "events of %s are opened",
+		what);
+	if (!p)
+		return;
+	tap_ok(t, procevents_add(p, (uint32_t)one.pid, &new, NULL) == 0 && new, "a process is added");
+	tap_ok(t, procevents_add(p, (uint32_t)one.pid, &new, NULL) == 0 && !new,
+		"the second time it is not new");
+	puppet_do(&one, 'm');
+	drain_some(p, &one, &s);
+	tap_ok(t, !s.of_pages[2], "nothing is reported before the start");
+	tap_ok(t, procevents_start(p, NULL) == 0, "events begin");
+	for (int i = 0; i < 100; i++) {
+		puppet_do(&other, 'm');
+		puppet_do(&other, 'f');
+	}
+	puppet_do(&other, 't');
+	drain_some(p, &one, &s);
+	tap_ok(t, !s.others && !s.threads && !s.of_pages[2] && !s.of_pages[3] && !s.of_pages[4],
+		"%s: nothing of another process is reported", what);
+	tap_ok(t, !is_readable(p, 0), "%s: nothing makes the descriptor readable, meanwhile", what);
+	puppet_do(&one, 'm');
+	tap_ok(t, is_readable(p, 10000), "%s: a mapping makes it readable", what);
+	drain_some(p, &one, &s);
+	tap_ok(t, s.of_pages[2] == 1, "%s: a mapping is reported, once", what);
+	puppet_do(&one, 'g');
+	drain_some(p, &one, &s);
+	tap_ok(t, s.of_pages[5] == 1, "%s: a mapping by a thread that ran already is reported", what);
+	puppet_do(&one, 't');
+	drain_some(p, &one, &s);
+	tap_ok(t, s.of_pages[3] == 1 && s.threads == 1, "%s: a new thread is reported, and what it maps",
+		what);
+	puppet_do(&one, 'f');
+	drain_some(p, &one, &s);
+	tap_ok(t, s.of_pages[4] == children, "%s: what a child maps is%s reported", what,
+		children ? "" : " not");
+	tap_ok(t, s.forks == 1, "%s: its fork is reported", what);
+	/* this thread inherited events, and gets some of its own */
+	puppet_do(&one, 'w');
+	tap_ok(t, procevents_add(p, (uint32_t)one.pid, &new, NULL) == 0 && new, "a new thread can be added");
+	puppet_do(&one, 'g');
+	drain_some(p, &one, &s);
+	tap_ok(t, s.of_pages[5] == 1, "%s: two events of a thread report a mapping once", what);
+	puppet_do(&one, 'x');
+	waitpid(one.pid, NULL, 0);
+	drain_some(p, &one, &s);
+	tap_ok(t, s.execs == 1, "%s: an exec is reported", what);
+	tap_ok(t, !s.lost, "%s: no event was lost", what);
+	tap_ok(t, ended_of(&one, p) == before + 1 + (size_t)get_nprocs(),
+		"%s: the descriptors of threads that ended are closed, those of the buffers are not", what);
+	tap_ok(t, procevents_add(p, (uint32_t)one.pid, &new, NULL) == 0 && !new,
+		"a process that ended is not new");
+	procevents_close(p);
+	tap_eq_u64(t, self_open_files(), before, "all descriptors are closed");
+	puppet_end(&one);
+	puppet_end(&other);
+}
+
+/* The one that started others has ended: they are followed still. */
+static void orphans(struct tap *t)
+{
+	const struct procevents_opts opts = { .some = true, .children = true };
+	struct procevents *p = NULL;
+	struct maps_seen s;
+	struct puppet u;
+	int order[2], done[2];
+	pid_t parent;
+	char c = 0;
+
+	if (pipe2(order, O_CLOEXEC) != 0 || pipe2(done, O_CLOEXEC) != 0)
+		abort();
+	fflush(stdout);
+	parent = fork();
+	if (parent == 0) {
+		close(order[1]);
+		close(done[0]);
+		if (read(order[0], &c, 1) != 1 || fork() != 0)
+			_exit(0);
+		while (read(order[0], &c, 1) == 1) {
+			map_code(5);
+			if (write(done[1], &c, 1) != 1)
+				break;
+		}
+		_exit(0);
+	}
+	u.pid = parent;
+	tap_ok(t,
+		procevents_open(&opts, &p, NULL) == 0 &&
+			procevents_add(p, (uint32_t)parent, NULL, NULL) == 0 &&
+			procevents_start(p, NULL) == 0,
+		"a process that will end is followed");
+	if (!p || write(order[1], &c, 1) != 1)
+		return;
+	waitpid(parent, NULL, 0);
+	/* long enough to look for descriptors of ended threads */
+	for (int i = 0; i < 120; i++) {
+		usleep(10000);
+		drain_some(p, &u, &s);
+	}
+	if (write(order[1], &c, 1) != 1 || read(done[0], &c, 1) != 1)
+		abort();
+	drain_some(p, &u, &s);
+	tap_eq_u64(t, s.of_pages[5], 1, "what it started is followed after its end");
+	close(order[1]);
+	close(order[0]);
+	close(done[0]);
+	close(done[1]);
+	procevents_close(p);
+}
+
+/* With too few descriptors for the threads of a process: events of the whole machine. */
+static int with_few_files(void)
+{
+	const struct procevents_opts opts = { .some = true };
+	struct procevents *p = NULL;
+	struct puppet one;
+	struct maps_seen s;
+	bool all;
+
+	puppet_start(&one);
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 64, 64 }) != 0 ||
+		procevents_open(&opts, &p, NULL) != 0 ||
+		procevents_add(p, (uint32_t)one.pid, NULL, NULL) != 0)
+		return 1;
+	all = procevents_of_all(p);
+	if (procevents_start(p, NULL) != 0)
+		return 2;
+	puppet_do(&one, 'm');
+	drain_some(p, &one, &s);
+	puppet_end(&one);
+	procevents_close(p);
+	return all && s.of_pages[2] == 1 ? 0 : 3;
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
 	struct procevents *p;
 	struct err e;
-	int rc = procevents_open(false, &p, &e);
+	int rc = procevents_open(&(struct procevents_opts){ 0 }, &p, &e);
 
 	procevents_close(NULL);
 	if (rc == -EACCES || rc == -EPERM) {
@@ -376,6 +677,11 @@ int main(void)
 	overflow(&t, p, new_process, "a new process");
 	procevents_close(p);
 	without_memory_to_lock(&t);
+	some(&t, true);
+	some(&t, false);
+	orphans(&t);
+	tap_eq_u64(&t, self_apart(with_few_files), 0,
+		"where descriptors do not suffice for each thread, events are those of the whole machine");
 	prompt(&t);
 	return tap_done(&t);
 }
