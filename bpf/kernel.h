@@ -99,6 +99,7 @@ struct sched_entity___delayed {
 struct sched_info {
 	__u64 run_delay; /* for how long it has been on a run queue without running, in all */
 	__u64 last_queued; /* since when it is on one now; 0 = it is not, or runs */
+	__u64 last_arrival; /* when it last got a CPU, in every class of scheduling */
 };
 
 struct kernfs_node {
@@ -127,6 +128,7 @@ struct css_set {
 
 /* x86's part of a task. The base is up to date for a thread that arch_prctl(2) or clone(2) set it for. */
 struct thread_struct {
+	unsigned long sp; /* of the kernel stack, while it does not run */
 	unsigned long fsbase;
 };
 
@@ -148,6 +150,8 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int on_cpu;
 	unsigned int on_rq;
+	int prio; /* below MAX_RT_PRIO: a real-time class */
+	unsigned int policy;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct mm_struct *mm;
@@ -201,6 +205,13 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
+
+#define MAX_RT_PRIO 100 /* include/linux/sched/prio.h */
+
+/* include/uapi/linux/sched.h */
+#define SCHED_NORMAL 0
+#define SCHED_BATCH 3
+#define SCHED_IDLE 5
 
 /* include/linux/sched.h */
 #define PF_IO_WORKER 0x00000010

@@ -57,6 +57,12 @@ __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted = 0; /* elements ever added to the aggregation maps */
 __u64 triggered = 0; /* by this wait: the thread in the upper half, microseconds in the lower */
 __u32 stack_every = 0; /* of waits at one place, the stacks of one in so many are taken; user space sets it */
+/* The thread whose wait had a beginning that was not reported last. */
+struct {
+	__u32 tgid;
+	char comm[OFFCPU_COMM_LEN];
+} unseen = {};
+__u64 schedule_address = 0; /* in the scheduler, where a thread that waits will go on; 0 = not known */
 /* With --wakers user space sets this before the recording begins: where interrupts enter the kernel. */
 struct {
 	__u64 start, end;
@@ -316,22 +322,29 @@ static __always_inline __u64 runnable_of(struct task_struct *task, const struct 
  * run it when that task is switched away from). The scheduler knows for how
  * long the thread has run since, which gives the end of the wait.
  */
+#define CLOCKS_NS 1000000 /* by how much the clocks of a run queue and of waits may differ */
+
 static __always_inline void finish_late(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
 {
-	__u64 start = w->start, end;
+	__u64 start = w->start, began = start > record_start_ns ? start : record_start_ns, end, ran;
 
 	w->start = OFFCPU_ON_CPU;
 	if (hot.phase != OFFCPU_RECORDING)
 		return;
-	if (!bpf_core_field_exists(task->se.prev_sum_exec_runtime)) {
-		s->count.begin_unseen++;
+	ran = ran_ns(task);
+	end = now - ran;
+	/* it ran already when the recording began */
+	if (ran < now && end < record_start_ns && start < record_start_ns)
+		return;
+	/* what is not kept current shows when it is more than can be */
+	if (ran == OFFCPU_UNKNOWN_NS || ran > now || end + CLOCKS_NS < began) {
+		s->count.seen++;
+		s->count.end_unknown++;
 		return;
 	}
-	end = now - (task_get(task, se.sum_exec_runtime) - task_get(task, se.prev_sum_exec_runtime));
 	s->count.end_estimated++;
-	finish(task, s, w, start, start > OFFCPU_INITIAL && end < start ? start : end,
-		runnable_of(task, w, start));
+	finish(task, s, w, start, end < began ? began : end, runnable_of(task, w, start));
 }
 
 #define PLACE_NS 1000000 /* a thread that waits again within this time waits often */
@@ -385,7 +398,10 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		return;
 	w = wait_get(task, !last);
 	if (!w) {
-		s->count.storage += !last;
+		if (!last && hot.phase == OFFCPU_RECORDING) {
+			s->count.seen++;
+			s->count.storage++;
+		}
 		return;
 	}
 	if (w->start != OFFCPU_ON_CPU && w->start != OFFCPU_UNKNOWN)
@@ -467,9 +483,9 @@ static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct
 
 /*
  * A thread that existed when the recording began returns, but its wait is not
- * known: neither its switch away nor the `waiting` iterator recorded it. It is
- * not on a CPU yet: its kernel stack does not change and can be taken, its user
- * stack cannot.
+ * known: its switch away was before, and the iterator could not tell that it
+ * was not on a CPU. It is not on one yet: its kernel stack does not change and
+ * can be taken, its user stack cannot.
  */
 static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 {
@@ -477,6 +493,11 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	struct offcpu_wait *w;
 	struct offcpu_key *key;
 
+#ifndef OFFCPU_RAW
+	/* a wait without storage is counted where it begins, or by the iterator */
+	if (bpf_core_field_exists(task->on_cpu))
+		return;
+#endif
 	/* with -c, --follow, exec or a cgroup move, the process may have become a target during the wait */
 	if (!s || use_comms || follow || owner_only || use_cgroup ||
 		task_get(task, start_boottime) > record_start_boot)
@@ -488,6 +509,7 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	/* once per thread: from now on it is known to run until it is seen leaving */
 	w = wait_get(task, true);
 	if (!w) {
+		s->count.seen++;
 		s->count.storage++;
 		return;
 	}
@@ -496,6 +518,30 @@ static __always_inline void enter_unseen(struct task_struct *task, __u64 now)
 	key->user = no_stack(REASON_NOT_SEEN);
 	key->kernel = kernel_stack_of(task, s, w, &key->kernel);
 	account(record_start_ns, now, OFFCPU_UNKNOWN_NS);
+}
+
+/*
+ * TASK returns, but is not known to have left. Has it never been seen leaving, the kernel hides its switches
+ * away from BPF programs, as hardened kernels do for some processes. (In mode raw W may be of a thread that
+ * was not waiting.)
+ */
+static __always_inline void begin_unseen(struct task_struct *task, struct scratch *s, struct offcpu_wait *w)
+{
+#ifdef OFFCPU_RAW
+	if (!w->key.tid)
+		return;
+#endif
+	s->count.seen++;
+	if (w->key.tid)
+		s->count.begin_unseen++;
+	else
+		s->count.hidden++;
+#ifdef OFFCPU_RAW
+	unseen.tgid = w->key.tgid; /* a classic tracepoint has no TASK */
+#else
+	unseen.tgid = our_id(BPF_CORE_READ(task, group_leader));
+	BPF_CORE_READ_STR_INTO(&unseen.comm, task, comm);
+#endif
 }
 
 static __always_inline void enter_wait(struct task_struct *task, struct offcpu_wait *w, bool armed, __u64 now)
@@ -509,7 +555,7 @@ static __always_inline void enter_wait(struct task_struct *task, struct offcpu_w
 	if (!s)
 		return;
 	if (start == OFFCPU_ON_CPU)
-		s->count.begin_unseen += wait_is_known(w);
+		begin_unseen(task, s, w);
 	else
 		finish(task, s, w, start, now, runnable_of(task, w, start));
 }

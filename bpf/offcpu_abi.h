@@ -261,8 +261,8 @@ struct offcpu_ev_wait {
 };
 
 /*
- * Per CPU. seen = recorded + all filtered waits + all lost waits that have a
- * duration, both for counts and for nanoseconds.
+ * Per CPU. Each wait that is seen is in exactly one other counter: seen = recorded + those marked `filtered`
+ * + those marked `lost`, for counts and, with those that have a duration, for nanoseconds.
  */
 struct offcpu_counters {
 	__u64 seen, seen_ns;
@@ -271,14 +271,16 @@ struct offcpu_counters {
 	__u64 state, state_ns; /* filtered: --state */
 	__u64 min, min_ns; /* filtered: --min */
 	__u64 max, max_ns; /* filtered: --max */
-	__u64 owner; /* filtered: processes that the caller may not trace; not measured */
+	__u64 owner; /* filtered: processes that the caller may not trace; no duration */
 	__u64 agg_full, agg_full_ns; /* lost: no room in the aggregation map */
-	__u64 storage; /* lost: no task storage, so no duration either */
+	__u64 storage; /* lost: no task storage, so no duration either, like the next three */
+	__u64 begin_unseen; /* lost: the tracepoint missed the switch away */
+	__u64 end_unknown; /* lost: it missed the switch back, and nothing says when the thread ran again */
+	__u64 hidden; /* filtered or lost: of threads whose switches away this kernel never reports */
 	__u64 ring_full; /* stacks that could not be sent (sent again at their next wait) */
 	__u64 ring_thread; /* thread names that could not be sent (sent again) */
 	__u64 ring_waker; /* wakers that could not be sent (sent again) */
 	__u64 waker_storage; /* wake-ups without task storage */
-	__u64 begin_unseen; /* lost: the tracepoint missed the switch away */
 	__u64 end_estimated; /* the tracepoint missed the switch back: the end is computed */
 	__u64 invisible; /* not recorded: thread not visible in the recorder's PID namespace; not in `seen` */
 	__u64 clock_back; /* waits that ended before they began: counted as 0 ns */

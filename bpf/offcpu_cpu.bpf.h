@@ -58,10 +58,8 @@ static __always_inline void take_sample(
 	long n;
 
 	*key = (struct offcpu_key){};
-	if (!key_identity(key, task)) {
-		s->count.invisible++;
+	if (!key_identity(key, task))
 		return;
-	}
 	if (!w) {
 		s->count.cpu_lost++;
 		return;

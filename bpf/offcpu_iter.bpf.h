@@ -15,7 +15,8 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 
 	if (state & (TASK_DEAD | EXIT_DEAD | EXIT_ZOMBIE))
 		return false;
-	if (!key_init(key, task, state == TASK_RUNNING, state))
+	/* one that is runnable may have been preempted, or woken from a wait: nothing says which */
+	if (!key_init(key, task, false, state))
 		return false;
 	w->initial_run_delay = run_delay(task);
 	if (key->flags & OFFCPU_F_DROP)
@@ -64,6 +65,27 @@ static __always_inline void walk_blocked(
 	__sync_val_compare_and_swap(&w->start, OFFCPU_UNKNOWN, OFFCPU_INITIAL);
 }
 
+/*
+ * Where TASK, which does not run, will go on: in the scheduler's function that switched to another one.
+ * Kernel stacks that are taken at the switch have the tracer's own frames before that place, and this tells
+ * them apart even if no symbols may be read. (bpf_get_task_stack() leaves the scheduler's frames out.)
+ */
+static __always_inline void note_scheduler(struct task_struct *task)
+{
+#ifdef bpf_target_x86
+	/* the return address behind six registers: struct inactive_task_frame in
+	 * arch/x86/include/asm/switch_to.h */
+	const __u32 offset = 6 * sizeof(__u64);
+	__u64 address;
+
+	if (schedule_address || !bpf_core_field_exists(task->on_cpu) ||
+		!bpf_core_field_exists(task->thread.sp) || task->on_cpu || !task->se.sum_exec_runtime)
+		return;
+	if (!bpf_probe_read_kernel(&address, sizeof(address), (void *)(task->thread.sp + offset)))
+		schedule_address = address;
+#endif
+}
+
 static __always_inline int visit_task(struct bpf_iter__task *ctx, bool with_user)
 {
 	struct task_struct *task = ctx->task;
@@ -72,22 +94,28 @@ static __always_inline int visit_task(struct bpf_iter__task *ctx, bool with_user
 	struct scratch *s;
 	__u32 zero = 0;
 
+	if (task)
+		note_scheduler(task);
 	/*
 	 * without on_cpu the stacks of running threads would be taken:
 	 * enter_unseen() takes the wait instead
 	 */
-	if (!task || !wanted(task) || !bpf_core_field_exists(task->on_cpu) || task->on_cpu || not_owned(task))
+	if (!task || !wanted(task) || !bpf_core_field_exists(task->on_cpu) || not_owned(task))
 		return 0;
 	s = bpf_map_lookup_elem(&iter_scratch, &zero);
-	w = wait_get(task, armed);
+	w = wait_get(task, armed || hot.phase == OFFCPU_IDLE);
 	if (!s)
 		return 0;
 	s->walk.remote = true;
 	if (!w) {
-		if (armed)
+		if (armed) {
+			s->count.seen++;
 			s->count.storage++;
+		}
 		return 0;
 	}
+	if (task->on_cpu || hot.phase == OFFCPU_IDLE)
+		return 0;
 	/* INITIAL, or a start time and not walked late already */
 	if (w->pending ? w->start >= OFFCPU_INITIAL && w->late_start != w->start
 		       : armed && w->start == OFFCPU_UNKNOWN)
@@ -96,8 +124,9 @@ static __always_inline int visit_task(struct bpf_iter__task *ctx, bool with_user
 }
 
 /*
- * The threads that are already waiting. Run while armed, and again when unwind
- * tables have come that waits in progress needed.
+ * The threads that are already waiting. Run while idle, to give every thread its storage: the scheduler's
+ * programs get none where the kernel is inside of it, and little at once. Then while armed, and again when
+ * unwind tables have come that waits in progress needed.
  */
 SEC("kern_iter.s/task")
 int waiting(struct bpf_iter__task *ctx)

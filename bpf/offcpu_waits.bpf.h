@@ -46,12 +46,6 @@ static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wa
 	w->start = OFFCPU_ON_CPU;
 }
 
-/* Does W hold a known wait? In task storage it always does. */
-static __always_inline bool wait_is_known(const struct offcpu_wait *w)
-{
-	return true;
-}
-
 /* How often the process of TASK, with ID TGID, has replaced its image. */
 static __always_inline __u32 image_execs(struct task_struct *task, __u32 tgid)
 {
@@ -110,7 +104,34 @@ static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before)
 	return clock > queued ? ns + clock - queued : ns;
 }
 
-#else
+#endif
+
+/*
+ * For how long TASK, which leaves this CPU, has been on it; OFFCPU_UNKNOWN_NS = not known. Every class of
+ * scheduling keeps when a thread got its CPU in sched_info. What a thread had run before is kept by the fair
+ * class alone.
+ */
+static __always_inline __u64 ran_ns(struct task_struct *task)
+{
+#ifndef OFFCPU_RAW
+	__u64 clock;
+
+	if (bpf_core_field_exists(task->sched_info.last_arrival) && bpf_core_field_exists(task->se.cfs_rq) &&
+		bpf_core_field_exists(task->se.cfs_rq->rq)) {
+		clock = task->se.cfs_rq->rq->clock;
+		if (clock && task->sched_info.last_arrival && clock >= task->sched_info.last_arrival)
+			return clock - task->sched_info.last_arrival;
+	}
+	if (task->prio < MAX_RT_PRIO ||
+		(task->policy != SCHED_NORMAL && task->policy != SCHED_BATCH && task->policy != SCHED_IDLE))
+		return OFFCPU_UNKNOWN_NS;
+#endif
+	if (!bpf_core_field_exists(task->se.prev_sum_exec_runtime))
+		return OFFCPU_UNKNOWN_NS;
+	return task_get(task, se.sum_exec_runtime) - task_get(task, se.prev_sum_exec_runtime);
+}
+
+#ifdef OFFCPU_RAW
 
 /* Set by user space. In separate sections: the others match those of offcpu.bpf.c. */
 const volatile __u32 regs_from_stack SEC(
@@ -173,12 +194,6 @@ static __always_inline void wait_drop(struct task_struct *task, struct offcpu_wa
 	__u32 id = set_tid(task);
 
 	bpf_map_delete_elem(&waits, &id);
-}
-
-/* For the next thread, a classic tracepoint gives only the ID: while armed, each thread gets an entry. */
-static __always_inline bool wait_is_known(const struct offcpu_wait *w)
-{
-	return w->key.tid != 0;
 }
 
 static __always_inline __u32 image_execs(struct task_struct *task, __u32 tgid)

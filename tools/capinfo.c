@@ -104,11 +104,6 @@ static void put_words(struct out *o, const char *label, const char *s)
 	out_char(o, '\n');
 }
 
-static bool is_loss(const struct cap_counter *c)
-{
-	return strncmp(c->name, "lost.", 5) == 0;
-}
-
 /* --- the report --- */
 
 static void show_host(struct out *o, const struct cap_host *h)
@@ -395,7 +390,7 @@ static void show_counters(struct out *o, const struct cap_reader *c)
 
 	out_str(o, "\ncounters\n");
 	for (size_t i = 0; i < c->n_counters; i++) {
-		if (!is_loss(&c->counters[i]))
+		if (!counter_is_loss(c->counters[i].name))
 			show_counter(o, &c->counters[i]);
 		else if (c->counters[i].value)
 			losses++;
@@ -407,8 +402,29 @@ static void show_counters(struct out *o, const struct cap_reader *c)
 		out_str(o, ": nothing");
 	out_char(o, '\n');
 	for (size_t i = 0; i < c->n_counters; i++)
-		if (is_loss(&c->counters[i]) && losses)
+		if (counter_is_loss(c->counters[i].name) && losses)
 			show_counter(o, &c->counters[i]);
+}
+
+/* "balance     110 waits seen = 100 recorded + 10 filtered + 0 lost" */
+static void show_balance(struct out *o, const struct cap_reader *c, const struct cap_stats *st, bool ns)
+{
+	struct counters_balance b;
+	const bool holds = counters_balance(c->counters, c->n_counters, ns, &b);
+	const uint64_t has = ns ? st->total.off_ns : st->total.waits;
+
+	out_str(o, ns ? "" : "\n");
+	put_label(o, ns ? "" : "balance");
+	out_printf(o, "%" PRIu64 " %s seen = %" PRIu64 " recorded", b.seen, ns ? "ns" : "waits", b.recorded);
+	if (b.unwritten)
+		out_printf(o, " + %" PRIu64 " not written yet", b.unwritten);
+	if (b.overwritten)
+		out_printf(o, " + %" PRIu64 " older than --keep", b.overwritten);
+	out_printf(o, " + %" PRIu64 " filtered + %" PRIu64 " lost%s\n", b.filtered, b.lost,
+		holds ? "" : ": this does not hold");
+	if (has != b.recorded)
+		out_printf(o, "%-12s%" PRIu64 " are in the capture%s\n", "", has,
+			c->complete ? "" : ": some came after these counters");
 }
 
 static void show(struct out *o, const struct opts *opts, const struct cap_reader *c,
@@ -431,6 +447,10 @@ static void show(struct out *o, const struct opts *opts, const struct cap_reader
 	show_groups(o, st);
 	cap_stops_text_put(o, c, stops);
 	show_counters(o, c);
+	if (c->n_counters) {
+		show_balance(o, c, st, false);
+		show_balance(o, c, st, true);
+	}
 }
 
 /* --- mappings --- */

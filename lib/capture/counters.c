@@ -9,8 +9,10 @@
 static const struct counter counters[] = {
 	{ "waits.seen", COUNTER_PLAIN, "wait", "waits", "recorded or not" },
 	{ "waits.seen_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
-	{ "waits.recorded", COUNTER_PLAIN, "wait", "waits", "recorded" },
+	{ "waits.recorded", COUNTER_PLAIN, "wait", "waits", "in the capture" },
 	{ "waits.recorded_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
+	{ "waits.unwritten", COUNTER_NOTE, "wait", "waits", "seen, and not in the capture yet" },
+	{ "waits.unwritten_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "waits.end_estimated", COUNTER_PLAIN, "wait", "waits",
 		"the kernel did not report the end, which is computed" },
 	{ "waits.summed", COUNTER_NOTE, "wait or sample", "waits and samples",
@@ -43,6 +45,9 @@ static const struct counter counters[] = {
 	{ "filtered.owner", COUNTER_NOT_RECORDED, "wait", "waits",
 		"of processes that you may not trace: this program's file capabilities are for your own "
 		"processes; run it as root for all" },
+	{ "filtered.hidden", COUNTER_NOT_RECORDED, "wait", "waits",
+		"of processes that this kernel hides from BPF programs when they leave a CPU, most "
+		"recently" },
 	{ "waits.invisible", COUNTER_NOT_RECORDED, "wait", "waits",
 		"of processes that this PID namespace does not show" },
 
@@ -73,8 +78,7 @@ static const struct counter counters[] = {
 	{ "processes", COUNTER_PLAIN, "process image", "process images", "" },
 	{ "processes.children", COUNTER_NOTE, "child not recorded", "children not recorded", "add --follow" },
 	{ "stacks.distinct", COUNTER_PLAIN, "stack", "stacks", "distinct" },
-	{ "stacks.truncated", COUNTER_NOTE, "stack", "stacks",
-		"truncated at the depth limit, which --depth raises" },
+	{ "stacks.truncated", COUNTER_NOTE, "stack", "stacks", "truncated at the depth limit" },
 	{ "stacks.sampled", COUNTER_PLAIN, "wait", "waits",
 		"of threads whose stacks are sampled, with stacks of their own" },
 	{ "stacks.kept", COUNTER_PLAIN, "wait", "waits",
@@ -114,7 +118,7 @@ static const struct counter counters[] = {
 	{ "files.unread", COUNTER_NOTE, "mapped file", "mapped files",
 		"not readable: their frames have no names and no unwind table" },
 	{ "maps.refused", COUNTER_NOTE, "process", "processes",
-		"user frames have no names: reading the mappings takes CAP_SYS_PTRACE" },
+		"user frames have no names: the mappings may not be read" },
 	{ "names.stored", COUNTER_DETAIL, "name", "names", "stored" },
 	{ "names.files", COUNTER_DETAIL, "file", "files", "with stored names" },
 	{ "names.unresolved", COUNTER_DETAIL, "place", "places", "in a file, without a name" },
@@ -156,11 +160,8 @@ static const struct counter counters[] = {
 	{ "helper.requests", COUNTER_PLAIN, "request", "requests", "to the process that samples threads" },
 
 	{ "procfs.no_syscall", COUNTER_DEGRADED, "thread", "threads",
-		"system call, wait channel and program counter hidden: another user's, or protected; it "
-		"takes "
-		"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH" },
-	{ "procfs.no_stack", COUNTER_DEGRADED, "thread", "threads",
-		"kernel stacks are names alone: /proc/PID/stack takes CAP_SYS_ADMIN" },
+		"system call, wait channel and program counter hidden: another user's, or protected" },
+	{ "procfs.no_stack", COUNTER_DEGRADED, "thread", "threads", "kernel stacks are names alone" },
 	{ "procfs.unchecked", COUNTER_DEGRADED, "thread", "threads",
 		"no schedstat, so waits are estimated from samples alone; schedstat needs "
 		"CONFIG_SCHED_INFO" },
@@ -170,6 +171,8 @@ static const struct counter counters[] = {
 	{ "lost.cpu_samples", COUNTER_LOST, "sample", "samples", "of what threads executed: no memory" },
 	{ "lost.no_storage", COUNTER_LOST, "wait", "waits", "no task storage" },
 	{ "lost.begin_unseen", COUNTER_LOST, "wait", "waits", "the kernel did not report the beginning" },
+	{ "lost.end_unknown", COUNTER_LOST, "wait", "waits",
+		"the kernel did not report the end, and does not say when the thread ran again" },
 	{ "lost.stacks", COUNTER_LOST, "sample without a stack", "samples without a stack",
 		"the ring buffer was full" },
 	{ "lost.threads", COUNTER_LOST, "thread", "threads", "more than can be sampled" },
@@ -179,6 +182,7 @@ static const struct counter counters[] = {
 	{ "lost.maps", COUNTER_LOST, "process without mappings", "processes without mappings",
 		"ended, or not readable" },
 	{ "lost.memory", COUNTER_LOST, "wait", "waits", "the recorder had no memory" },
+	{ "lost.memory_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "helper.lost", COUNTER_LOST, "sample without privileges", "samples without privileges",
 		"the process that samples threads had ended" },
 	{ "broker.lost", COUNTER_LOST, "file or map not opened", "files and maps not opened",
@@ -215,6 +219,56 @@ const struct counter *counter_find(const char *name)
 		if (strcmp(counters[i].name, name) == 0)
 			return &counters[i];
 	return NULL;
+}
+
+static bool begins(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+bool counter_is_loss(const char *name)
+{
+	const struct counter *k = counter_find(name);
+
+	return begins(name, "lost.") || (k && k->class == COUNTER_LOST);
+}
+
+/* The counters that NAME, without its ending for nanoseconds, is added to in BAL; NULL = none. */
+static uint64_t *part_of(struct counters_balance *bal, const char *name)
+{
+	const struct counter *k = counter_find(name);
+
+	if (!k || !k->one || strcmp(k->one, "wait") != 0)
+		return NULL;
+	return strcmp(name, "waits.seen") == 0          ? &bal->seen
+	       : strcmp(name, "waits.recorded") == 0    ? &bal->recorded
+	       : strcmp(name, "waits.unwritten") == 0   ? &bal->unwritten
+	       : strcmp(name, "waits.overwritten") == 0 ? &bal->overwritten
+	       : begins(name, "filtered.")              ? &bal->filtered
+	       : begins(name, "lost.")                  ? &bal->lost
+							: NULL;
+}
+
+bool counters_balance(const struct cap_counter *list, size_t n, bool ns, struct counters_balance *ret)
+{
+	char name[64];
+
+	*ret = (struct counters_balance){ 0 };
+	for (size_t i = 0; i < n; i++) {
+		const size_t len = strlen(list[i].name);
+		const bool is_ns = len > 3 && strcmp(list[i].name + len - 3, "_ns") == 0;
+		uint64_t *part;
+
+		if (is_ns != ns || len >= sizeof(name))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(len - (ns ? 3 : 0)), list[i].name);
+		part = part_of(ret, name);
+		if (part)
+			*part = add_saturating(*part, list[i].value);
+	}
+	return ret->seen ==
+	       add_saturating(add_saturating(ret->recorded, ret->unwritten),
+		       add_saturating(ret->overwritten, add_saturating(ret->filtered, ret->lost)));
 }
 
 /* Times below a millisecond are shown in microseconds: stops are that short. */
@@ -286,6 +340,18 @@ void counters_because(struct counters *c, const char *name, const char *why)
 	}
 }
 
+void counters_hint(struct counters *c, bool ptrace, bool admin, bool deepest)
+{
+	if (!ptrace) {
+		counters_because(c, "maps.refused", "that takes CAP_SYS_PTRACE");
+		counters_because(c, "procfs.no_syscall", "that takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
+	}
+	if (!admin)
+		counters_because(c, "procfs.no_stack", "/proc/PID/stack takes CAP_SYS_ADMIN");
+	if (!deepest)
+		counters_because(c, "stacks.truncated", "--depth raises it");
+}
+
 static const char *why_of(const struct counters *c, const char *name)
 {
 	for (size_t i = 0; i < c->n_because; i++)
@@ -347,12 +413,12 @@ static bool is_on_cpu(const struct counters *c)
 	return counters_get(c, "cpu.samples") && !counters_get(c, "waits.seen");
 }
 
-static void put_recorded(struct buf *b, const struct counters *c)
+static void put_recorded(struct buf *b, const struct counters *c, uint64_t unwritten)
 {
 	if (is_on_cpu(c))
 		buftext_count(b, counters_get(c, "cpu.samples"), "sample", "samples");
 	else
-		buftext_count(b, counters_get(c, "waits.recorded"), "wait", "waits");
+		buftext_count(b, counters_get(c, "waits.recorded") + unwritten, "wait", "waits");
 }
 
 void counters_put_progress(struct buf *b, const struct counters *c, uint64_t ns)
@@ -364,7 +430,7 @@ void counters_put_progress(struct buf *b, const struct counters *c, uint64_t ns)
 		buftext_count(b, counters_get(c, "procfs.samples"), "sample", "samples");
 		buftext_str(b, "  about ");
 	}
-	put_recorded(b, c);
+	put_recorded(b, c, counters_get(c, "waits.unwritten"));
 	buftext_str(b, "  ");
 	buftext_count(b, counters_get(c, "stacks.distinct"), "stack", "stacks");
 	buftext_str(b, "  ");
@@ -381,7 +447,7 @@ void counters_put_head(struct buf *b, const struct counters *c, const char *name
 	buftext_str(b, ": ");
 	buftext_seconds(b, ns);
 	buftext_str(b, is_sampled(c) ? ", about " : ", ");
-	put_recorded(b, c);
+	put_recorded(b, c, 0);
 	buftext_str(b, " of ");
 	buftext_seconds(b, counters_get(c, is_on_cpu(c) ? "cpu.samples_ns" : "waits.recorded_ns"));
 	buftext_str(b, " in all, ");

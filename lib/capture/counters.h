@@ -43,6 +43,27 @@ bool counter_put_meaning(struct buf *b, const char *name, uint64_t value);
 /* "1 wait: the aggregation map was full"; "7 (lost.unheard_of)" if NAME is unknown. */
 void counter_put(struct buf *b, const char *name, uint64_t value);
 
+/* Whether a counter that is not 0 means that the recording is incomplete; lost.*_ns too. */
+bool counter_is_loss(const char *name);
+
+/*
+ * Where the waits that were seen are. Each is in one of these; UNWRITTEN: in none of them yet, when the
+ * counters were written while the recording went on.
+ */
+struct counters_balance {
+	uint64_t seen;
+	uint64_t recorded; /* in the capture */
+	uint64_t unwritten, overwritten; /* of --keep */
+	uint64_t filtered, lost; /* the sums of filtered.* and of those of lost.* that count waits */
+};
+
+/*
+ * The balance of the counters LIST; NS: of nanoseconds, which filtered.owner, filtered.hidden,
+ * lost.no_storage, lost.begin_unseen and lost.end_unknown have none of. True if it holds: the others add up
+ * to SEEN.
+ */
+bool counters_balance(const struct cap_counter *list, size_t n, bool ns, struct counters_balance *ret);
+
 #define COUNTERS_MAX 256
 
 /* The counters of a recording. Zero it to initialize. The caller owns the strings. */
@@ -57,12 +78,19 @@ struct counters {
 	const char *runtime_flags; /* what makes stacks through JIT code better; NULL = nothing known */
 	struct {
 		const char *name, *why;
-	} because[4]; /* the latest reason for some counters */
+	} because[10]; /* the latest reason for some counters, or what would help */
 	size_t n_because;
 };
 
 void counters_add(struct counters *c, const struct cap_counter *some, size_t n);
 void counters_because(struct counters *c, const char *name, const char *why);
+
+/*
+ * Hints at what would help, where it is not there already: the recorder began with CAP_SYS_PTRACE, with
+ * CAP_SYS_ADMIN, and takes the deepest stacks that it can.
+ */
+void counters_hint(struct counters *c, bool ptrace, bool admin, bool deepest);
+
 uint64_t counters_get(const struct counters *c, const char *name); /* 0 if missing */
 
 /* All counters, and the waits by how their user stack ended: user.complete, user.short.no-row ... */

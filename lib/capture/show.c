@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "capture/show.h"
 #include "base/json.h"
+#include "capture/counters.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -217,8 +218,24 @@ static void put_counters(struct json *j, const struct cap_reader *c, const char 
 {
 	json_begin(j, key, '{');
 	for (size_t i = 0; i < c->n_counters; i++)
-		if ((strncmp(c->counters[i].name, "lost.", 5) == 0) == losses)
+		if (counter_is_loss(c->counters[i].name) == losses)
 			json_u64(j, c->counters[i].name, c->counters[i].value);
+	json_end(j, '}');
+}
+
+static void put_balance(struct json *j, const struct cap_reader *c, const char *key, bool ns)
+{
+	struct counters_balance b;
+	const bool holds = counters_balance(c->counters, c->n_counters, ns, &b);
+
+	json_begin(j, key, '{');
+	json_u64(j, "seen", b.seen);
+	json_u64(j, "recorded", b.recorded);
+	json_u64(j, "unwritten", b.unwritten);
+	json_u64(j, "overwritten", b.overwritten);
+	json_u64(j, "filtered", b.filtered);
+	json_u64(j, "lost", b.lost);
+	json_bool(j, "holds", holds);
 	json_end(j, '}');
 }
 
@@ -252,6 +269,8 @@ void cap_json_put(struct out *o, const struct cap_reader *c, const struct cap_st
 	put_stops(&j, stops);
 	put_counters(&j, c, "counters", false);
 	put_counters(&j, c, "lost", true);
+	put_balance(&j, c, "balance", false);
+	put_balance(&j, c, "balance_ns", true);
 	json_end(&j, '}');
 	out_char(o, '\n');
 }

@@ -88,6 +88,9 @@ struct cap_writer {
 	size_t n_counts, max_counts, n_written; /* of them, those that are in the capture */
 	uint64_t n_names; /* queued names of user code */
 	size_t next_count; /* the recorder gives them in the same order each time */
+	uint64_t n_waits, n_waits_ns; /* that were queued, or are in the file */
+	uint64_t flushed, flushed_ns; /* of these, at the end of the last flush */
+	bool has_flush; /* one is in the file */
 	struct intern strings; /* those that were written; the id is that of the record */
 	struct cap_record_state samples, waits; /* of the blocks being filled */
 	struct buf scratch; /* one record, until its length is known */
@@ -293,6 +296,8 @@ static void count_queued(struct cap_writer *w, const struct cap_sample *s)
 {
 	if (s->flags & CAPTURE_SAMPLE_ON_CPU)
 		return;
+	w->n_waits += s->count;
+	w->n_waits_ns += s->total_ns;
 	w->ring.waits += s->count;
 	w->ring.waits_ns += s->total_ns;
 }
@@ -885,13 +890,39 @@ static void empty_queues(struct cap_writer *w)
  * asked. */
 static void put_kept(struct cap_writer *w, uint64_t time_ns)
 {
+	uint64_t waits, waits_ns;
 	char text[64];
 
 	snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu64, w->ring.since_ns, time_ns);
 	cap_writer_option(w, &(struct cap_option){ CAPTURE_OPTION_KEPT, text });
+	cap_writer_waits(w, &waits, &waits_ns);
+	cap_writer_counter(w, &(struct cap_counter){ "waits.recorded", waits });
+	cap_writer_counter(w, &(struct cap_counter){ "waits.recorded_ns", waits_ns });
 	cap_writer_counter(w, &(struct cap_counter){ "waits.overwritten", w->ring.lost });
 	cap_writer_counter(w, &(struct cap_counter){ "waits.overwritten_ns", w->ring.lost_ns });
 	cap_writer_counter(w, &(struct cap_counter){ "names.dropped", w->ring.names });
+}
+
+void cap_writer_waits(const struct cap_writer *w, uint64_t *count, uint64_t *ns)
+{
+	*count = w->n_waits - w->ring.lost;
+	*ns = w->n_waits_ns - w->ring.lost_ns;
+}
+
+/*
+ * A flush has failed, whose first block would be the one numbered SEQ, after BYTES. Take back what it has
+ * written: its counters are missing, and without it the file agrees with those of the flush before. Not the
+ * first flush, which is better than nothing.
+ */
+static void take_back(struct cap_writer *w, uint32_t seq, uint64_t bytes)
+{
+	w->n_waits = w->flushed;
+	w->n_waits_ns = w->flushed_ns;
+	if (w->ring.fd || !w->regular || !w->has_flush)
+		return;
+	cut_back(w, w->bytes - bytes);
+	w->seq = seq;
+	w->bytes = bytes;
 }
 
 /* With a ring, WHOLE: write what it has, too; else nothing but tables. LAST: the capture ends here. */
@@ -926,6 +957,8 @@ static int write_all_queues(struct cap_writer *w, uint64_t time_ns, bool whole, 
 
 static int flush(struct cap_writer *w, uint64_t time_ns, bool whole, bool last)
 {
+	const uint64_t bytes = w->bytes;
+	const uint32_t seq = w->seq;
 	int code;
 
 	if (w->procs.need > w->procs.have)
@@ -944,7 +977,14 @@ static int flush(struct cap_writer *w, uint64_t time_ns, bool whole, bool last)
 		return w->code;
 	code = write_all_queues(w, time_ns, whole, last);
 	empty_queues(w);
-	return code ? fail(w, code) : 0;
+	if (code) {
+		take_back(w, seq, bytes);
+		return fail(w, code);
+	}
+	w->flushed = w->n_waits;
+	w->flushed_ns = w->n_waits_ns;
+	w->has_flush = true;
+	return 0;
 }
 
 int cap_writer_flush(struct cap_writer *w, uint64_t time_ns, struct err *e)

@@ -6,8 +6,9 @@
  * blocks to the file, in an order in which every reference points backwards. It
  * hands all of them to the kernel, without fdatasync(2), so a killed recorder
  * loses only what came after. Errors are kept: that flush and every later one
- * return the first error. If the disk is full, the blocks that fit stay, and an
- * incomplete block is cut off if the file allows it.
+ * return the first error. If the disk is full, the flushes before stay, and what
+ * was written of this one is cut off if the file allows it; of the first flush,
+ * and of a ring, the blocks that fit stay.
  *
  * No reader accepts ids that are not 0, 1, 2 ..., a reference to a record that
  * was not written by the time of the flush, or an empty mapping, kernel symbol or
@@ -79,6 +80,9 @@ bool cap_writer_full(const struct cap_writer *w);
 
 /* As cap_writer_flush(), with what the ring has, which is then empty, and an option that says since when. */
 int cap_writer_release(struct cap_writer *w, uint64_t time_ns, struct err *e);
+
+/* How many waits were written, or are queued for the next flush, without those that a ring has dropped. */
+void cap_writer_waits(const struct cap_writer *w, uint64_t *count, uint64_t *ns);
 
 /* How many waits the ring has dropped, and their time. */
 void cap_writer_overwritten(const struct cap_writer *w, uint64_t *count, uint64_t *ns);

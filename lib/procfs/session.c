@@ -18,11 +18,13 @@
 #include "record/processes.h"
 #include "record/stacks.h"
 #include "symbols/kallsyms.h"
+#include "system/privileges.h"
 #include "system/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -47,7 +49,7 @@ struct procrows {
 	struct hashtable by_key;
 	struct idmap looked_up; /* (process, user stack) whose mappings were checked */
 	struct cap_outcomes user; /* how the user stacks of the waits written ended */
-	uint64_t lost; /* waits for which there was no memory */
+	uint64_t lost, lost_ns; /* waits for which there was no memory */
 };
 
 static void procrows_free(struct procrows *r)
@@ -69,6 +71,7 @@ static void procrows_add(struct procrows *r, const struct offcpu_key *key, const
 		if (hashtable_reserve(&r->by_key, 1) != 0 ||
 			base_grow(&r->rows, &r->cap, r->n + 1, sizeof(*r->rows)) != 0) {
 			r->lost += value->count;
+			r->lost_ns += value->total_ns;
 			return;
 		}
 		r->rows[r->n] = (struct procrows_row){ *key, *value };
@@ -138,6 +141,7 @@ static void write_row(struct procrows *r, const struct procrows_row *row, struct
 	s.ustack = stack_table_emit(r->stacks, CAPTURE_STACK_USER, &k->user, w, &end);
 	if (s.proc == CAPTURE_NONE || s.kstack == CAPTURE_NONE || s.ustack == CAPTURE_NONE) {
 		r->lost += v->count;
+		r->lost_ns += v->total_ns;
 		return;
 	}
 	cap_outcomes_add(&r->user, end.verdict, end.reason, v->count);
@@ -178,10 +182,11 @@ struct procfs_reported {
 	uint64_t threads, unchecked; /* sampled; of them, without schedstat */
 	uint64_t ended; /* threads that ended: what they did since their last sample is not known */
 	uint64_t stops, stopped_ns, longest_stop_ns; /* of threads, by --ptrace */
-	struct procfs_reported_sum seen, recorded, preempted, state, min, max, unseen;
+	struct procfs_reported_sum seen, recorded, unwritten, preempted, state, min, max, unseen;
 	struct estimator_sums sums;
 	/* threads, by the file that could not be read */
 	uint64_t no_syscall, no_stack, no_wchan;
+	bool ptrace, admin, deepest; /* as for counters_hint() */
 	uint64_t no_user_walk; /* how often --ptrace gave no stack; the first one's message: */
 	char walk_why[512];
 	uint64_t names_overflow;
@@ -189,7 +194,7 @@ struct procfs_reported {
 	uint64_t beyond; /* threads that the last scan could not add: beyond PROCSET_MAX, or no memory */
 	uint64_t children; /* of the targets, at the beginning, not recorded */
 	uint64_t unread; /* threads whose files could not be read */
-	uint64_t rows_lost;
+	uint64_t rows_lost, rows_lost_ns;
 	struct worker_stats helper, broker;
 	struct process_table_stats procs;
 	struct stack_table_stats stacks;
@@ -215,6 +220,8 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 		{ "waits.seen_ns", t->seen.ns },
 		{ "waits.recorded", t->recorded.n },
 		{ "waits.recorded_ns", t->recorded.ns },
+		{ "waits.unwritten", t->unwritten.n },
+		{ "waits.unwritten_ns", t->unwritten.ns },
 		{ "filtered.preempted", t->preempted.n },
 		{ "filtered.preempted_ns", t->preempted.ns },
 		{ "filtered.state", t->state.n },
@@ -226,6 +233,7 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 		{ "lost.threads", t->beyond },
 		{ "lost.threads_unread", t->unread },
 		{ "lost.memory", t->rows_lost },
+		{ "lost.memory_ns", t->rows_lost_ns },
 		{ "lost.maps", t->procs.maps_lost },
 		{ "helper.requests", t->helper.requested },
 		{ "helper.lost", t->helper.lost },
@@ -296,6 +304,7 @@ static void procfs_reported_counters(const struct procfs_reported *t, struct cou
 	*ret = (struct counters){ .user = t->user, .degraded = t->degraded, .privileges = t->privileges };
 	add_waits(t, ret);
 	add_samples(t, ret);
+	counters_hint(ret, t->ptrace, t->admin, t->deepest);
 	if (t->by_table)
 		add_tables(&t->tables, ret);
 	if (t->by_name)
@@ -529,7 +538,7 @@ static void take(const struct whose *w, struct offcpu_key *key, const struct off
 	key->exec_id = w->t->proc->exec_id;
 	count(&w->r->reported->seen, v->count, v->total_ns);
 	out = filtered(w->r, key, v);
-	count(out ? out : &w->r->reported->recorded, v->count, v->total_ns);
+	count(out ? out : &w->r->reported->unwritten, v->count, v->total_ns);
 	if (!out)
 		procrows_add(w->r->rows, key, v);
 }
@@ -1033,13 +1042,27 @@ static void miss(struct procfs_session *r)
 	cap_writer_option(r->out, &(struct cap_option){ "helper", why.msg });
 }
 
+/* What was to be recorded is in the capture by now, or lost, or comes with the next flush. */
+static void count_written(struct procfs_session *r)
+{
+	struct procfs_reported *t = &r->reported;
+	const struct procfs_reported_sum before = { t->recorded.n + t->rows_lost,
+		t->recorded.ns + t->rows_lost_ns };
+
+	cap_writer_waits(r->out, &t->recorded.n, &t->recorded.ns);
+	t->rows_lost = r->rows.lost;
+	t->rows_lost_ns = r->rows.lost_ns;
+	t->unwritten.n -= t->recorded.n + t->rows_lost - before.n;
+	t->unwritten.ns -= t->recorded.ns + t->rows_lost_ns - before.ns;
+}
+
 static void bring_up(struct procfs_session *r)
 {
 	struct procfs_reported *t = &r->reported;
 
 	t->now_ns = r->stop_ns ? r->stop_ns : now_ns();
 	t->bytes = cap_writer_bytes(r->out);
-	t->rows_lost = r->rows.lost;
+	count_written(r);
 	t->user = r->rows.user;
 	t->names_overflow = kernel_stacks_overflow(r->places);
 	process_table_stats(r->procs, &t->procs);
@@ -1189,6 +1212,9 @@ int procfs_session_open(const struct recorder_opts *opts, struct procfs_session 
 	r->kallsyms = -1;
 	r->all = opts->bpf.all || opts->n_comms;
 	r->reported.hz = opts->hz;
+	r->reported.ptrace = priv_have(CAP_SYS_PTRACE);
+	r->reported.admin = priv_have(CAP_SYS_ADMIN);
+	r->reported.deepest = opts->bpf.depth >= OFFCPU_DEPTH_MAX;
 	r->reported.degraded = "";
 	rc = opts->bpf.owner_only ? procfs_priv_renounce(e) : 0;
 	check_options(r, opts);

@@ -1264,6 +1264,23 @@ uint64_t offcpu_triggered(const struct offcpu *o, uint32_t *tid)
 	return (value & UINT32_MAX) * 1000;
 }
 
+uint64_t offcpu_schedule_address(const struct offcpu *o)
+{
+	return o->progs.base->bss->schedule_address;
+}
+
+void offcpu_unseen(const struct offcpu *o, char *ret, size_t size)
+{
+	const struct offcpu_bpf__bss *bss = o->progs.base->bss;
+
+	*ret = '\0';
+	if (bss->unseen.tgid && !bss->unseen.comm[0])
+		snprintf(ret, size, "most recently process %" PRIu32, bss->unseen.tgid);
+	else if (bss->unseen.tgid)
+		snprintf(ret, size, "most recently %.*s (PID %" PRIu32 ")", OFFCPU_COMM_LEN - 1,
+			(const char *)bss->unseen.comm, bss->unseen.tgid);
+}
+
 void offcpu_sample_stacks(struct offcpu *o, uint32_t every)
 {
 	o->progs.base->bss->stack_every = every;
@@ -1285,6 +1302,7 @@ static int iterate_tasks(struct offcpu *o, struct err *e)
 
 	if (is_raw(o)) {
 		rc = rawtasks_waiting(&o->tasks, e);
+		o->open.seen += o->tasks.unkept;
 		o->open.storage += o->tasks.unkept;
 		return rc;
 	}
@@ -1310,8 +1328,10 @@ static int find_waiting(struct offcpu *o, struct err *e)
 		offcpu_counters(o, &after);
 		if (is_raw(o) || after.storage == before.storage)
 			break;
-		if (++pass < PASSES)
+		if (++pass < PASSES) {
+			o->open.seen -= after.storage - before.storage;
 			o->open.storage -= after.storage - before.storage;
+		}
 	} while (!rc && pass < PASSES);
 	return rc;
 }
@@ -1379,6 +1399,11 @@ int offcpu_start(struct offcpu *o, uint64_t *start_ns, struct err *e)
 
 	if (!rc)
 		rc = find_targets(o, e);
+	if (rc)
+		return rc;
+	/* storage for every thread, before programs of the scheduler need it */
+	if (!o->opts.no_waits && !is_raw(o))
+		rc = iterate_tasks(o, e);
 	if (rc)
 		return rc;
 	set_phase(o, OFFCPU_ARMED);

@@ -182,6 +182,15 @@ void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end);
 /* With opts.trigger_ns: how long a wait was that reached it, and of which thread; 0 = there was none. */
 uint64_t offcpu_triggered(const struct offcpu *o, uint32_t *tid);
 
+/* An address in the scheduler, where threads that wait go on: see stack_table_schedule(). 0 = not known. */
+uint64_t offcpu_schedule_address(const struct offcpu *o);
+
+/*
+ * Whose waits had a beginning that the kernel did not report, most recently: "most recently NAME (PID N)", in
+ * mode raw "most recently process N"; "" = none.
+ */
+void offcpu_unseen(const struct offcpu *o, char *ret, size_t size);
+
 /* With opts.sample_stacks or opts.overhead: from now on, one wait in EVERY. */
 void offcpu_sample_stacks(struct offcpu *o, uint32_t every);
 

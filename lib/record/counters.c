@@ -5,13 +5,33 @@
 #include <string.h>
 #include <sys/wait.h>
 
+/*
+ * What is seen and not accounted for, while the recording goes on. At its end that is nothing. (The counters
+ * of a CPU are read while it counts: a wait may be in another one already, and not in SEEN.)
+ */
+static void add_unwritten(struct counters *c, bool ns)
+{
+	struct cap_counter *seen = &c->list[ns],
+			   unwritten = { ns ? "waits.unwritten_ns" : "waits.unwritten", 0 };
+	struct counters_balance b;
+	uint64_t known;
+
+	counters_balance(c->list, c->n, ns, &b);
+	known = b.recorded + b.overwritten + b.filtered + b.lost;
+	seen->value = MAX(seen->value, known);
+	unwritten.value = seen->value - known;
+	counters_add(c, &unwritten, 1);
+}
+
 static void add_waits(const struct recorder_stats *st, struct counters *c)
 {
+	/* of a process that the user named, nothing may be missing */
+	const uint64_t hidden = st->chosen ? 0 : st->bpf.hidden;
 	const struct cap_counter all[] = {
 		{ "waits.seen", st->bpf.seen },
 		{ "waits.seen_ns", st->bpf.seen_ns },
-		{ "waits.recorded", st->bpf.recorded },
-		{ "waits.recorded_ns", st->bpf.recorded_ns },
+		{ "waits.recorded", st->waits },
+		{ "waits.recorded_ns", st->waits_ns },
 		{ "filtered.preempted", st->bpf.preempted },
 		{ "filtered.preempted_ns", st->bpf.preempted_ns },
 		{ "filtered.state", st->bpf.state },
@@ -21,17 +41,20 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "filtered.max", st->bpf.max },
 		{ "filtered.max_ns", st->bpf.max_ns },
 		{ "filtered.owner", st->bpf.owner },
+		{ "filtered.hidden", hidden },
 		{ "waits.invisible", st->bpf.invisible },
 		{ "lost.map_full", st->bpf.agg_full },
 		{ "lost.map_full_ns", st->bpf.agg_full_ns },
 		{ "lost.no_storage", st->bpf.storage },
-		{ "lost.begin_unseen", st->bpf.begin_unseen },
+		{ "lost.begin_unseen", st->bpf.begin_unseen + st->bpf.hidden - hidden },
+		{ "lost.end_unknown", st->bpf.end_unknown },
 		{ "waits.end_estimated", st->bpf.end_estimated },
 		{ "cpu.samples", st->bpf.cpu_samples },
 		{ "cpu.samples_ns", st->bpf.cpu_samples_ns },
 		{ "cpu.missed", st->bpf.cpu_missed },
-		{ "lost.cpu_samples", st->bpf.cpu_lost },
+		{ "lost.cpu_samples", st->bpf.cpu_lost + st->samples_lost },
 		{ "lost.memory", st->rows_lost },
+		{ "lost.memory_ns", st->rows_lost_ns },
 		{ "lost.stacks", st->stacks.lost },
 		{ "lost.process_events", st->procs.events_lost },
 		{ "lost.maps", st->procs.maps_lost },
@@ -175,7 +198,9 @@ void record_stats_counters(const struct recorder_stats *st, struct counters *ret
 		.degraded = st->degraded,
 		.privileges = st->privileges,
 		.runtime_flags = st->runtime_flags };
-	add_waits(st, ret);
+	add_waits(st, ret); /* begins with waits.seen and waits.seen_ns */
+	add_unwritten(ret, false);
+	add_unwritten(ret, true);
 	add_wakers(st, ret);
 	add_jit(&st->jit, ret);
 	add_runtimes(st, ret);
@@ -185,6 +210,9 @@ void record_stats_counters(const struct recorder_stats *st, struct counters *ret
 		add_tables(st, ret);
 		add_snapshots(st, ret);
 	}
+	counters_hint(ret, st->ptrace, true, st->deepest);
+	counters_because(ret, "filtered.hidden", st->unseen);
+	counters_because(ret, "lost.begin_unseen", st->unseen);
 	counters_because(ret, "unwind.files_failed", st->unwind.tables.source.why);
 	counters_because(ret, "unwind.worker_lost", st->unwind.tables.source.worker_why);
 }

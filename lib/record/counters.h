@@ -23,7 +23,12 @@ struct recorder_stats {
 	uint64_t bytes; /* written to the capture */
 	const char *place; /* where they are: cap_writer_place() */
 	uint64_t overwritten, overwritten_ns; /* waits that the ring has dropped */
-	uint64_t rows_lost; /* waits for which the recorder had no memory */
+	uint64_t waits, waits_ns; /* in the capture: cap_writer_waits() */
+	uint64_t rows_lost, rows_lost_ns; /* waits for which the recorder had no memory */
+	uint64_t samples_lost; /* the same of samples of what threads executed */
+	bool ptrace, deepest; /* as for counters_hint() */
+	bool chosen; /* the user named what to record: all of that is wanted */
+	char unseen[64]; /* whose waits had a beginning that was not reported, most recently */
 	struct offcpu_counters bpf;
 	struct process_table_stats procs;
 	struct stack_table_stats stacks;

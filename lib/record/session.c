@@ -798,7 +798,7 @@ struct recorder {
 	bool symbols_refused; /* the error was reported */
 	struct row *rows;
 	size_t n_rows, max_rows;
-	uint64_t rows_lost; /* waits lost for lack of memory */
+	uint64_t rows_lost, rows_lost_ns, samples_lost; /* waits, and samples, lost for lack of memory */
 	uint64_t wakers_known, wakers_missing; /* waits that ended, with their waker and without */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
 	struct {
@@ -810,6 +810,7 @@ struct recorder {
 	uint64_t children; /* of the targets, not recorded */
 	bool all;
 	bool mask; /* kernel addresses */
+	bool ptrace; /* it began with CAP_SYS_PTRACE */
 	struct name_requests *names; /* NULL = none are stored */
 	struct jit_store *jit; /* the same for JIT code; NULL = none */
 	struct name_store *namer; /* stores the names */
@@ -884,12 +885,22 @@ static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
 	session_parts_stale(&r->p, &image);
 }
 
+static void lose_row(struct recorder *r, const struct offcpu_key *key, const struct offcpu_value *value)
+{
+	if (key->flags & OFFCPU_F_ON_CPU) {
+		r->samples_lost += value->count;
+		return;
+	}
+	r->rows_lost += value->count;
+	r->rows_lost_ns += value->total_ns;
+}
+
 static void take_sample(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value)
 {
 	struct recorder *r = ctx;
 
 	if (base_grow(&r->rows, &r->max_rows, r->n_rows + 1, sizeof(*r->rows)) != 0) {
-		r->rows_lost += value->count;
+		lose_row(r, key, value);
 		return;
 	}
 	r->rows[r->n_rows++] = (struct row){ *key, *value };
@@ -962,6 +973,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		return err_nomem(e, "the recorder");
 	r->opts = opts;
 	r->all = opts->bpf.all || opts->n_comms;
+	r->ptrace = priv_have(CAP_SYS_PTRACE);
 	r->sink = (struct offcpu_sink){ .ctx = r,
 		.stack = take_stack,
 		.waker = opts->bpf.wakers ? take_waker : NULL,
@@ -1104,6 +1116,7 @@ int recorder_start(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	r->next_flush_ns = r->start_ns + FLUSH_NS;
+	stack_table_schedule(r->p.stacks, offcpu_schedule_address(r->p.bpf));
 	/* threads that already wait have requested tables */
 	offcpu_drain(r->p.bpf, &r->sink);
 	if (r->all)
@@ -1220,7 +1233,7 @@ static bool write_row(struct recorder *r, struct row *row)
 	if (r->wakers && !waker_table_ready(r->wakers, &k->waker, r->snaps))
 		return false;
 	if (!write_place(r, k, v->first_ns, v->last_ns, false, &p)) {
-		r->rows_lost += v->count;
+		lose_row(r, k, v);
 		return true;
 	}
 	cap_outcomes_add(
@@ -1531,6 +1544,7 @@ static void keep_names(struct recorder *r)
 int recorder_stop(struct recorder *r, const char *why, struct err *e)
 {
 	struct runtimes_stats runtimes;
+	char unseen[64];
 	uint64_t stop_ns;
 	int rc = r->swapping ? end_swap(r, e) : 0;
 
@@ -1546,6 +1560,9 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	runtimes_stats(r->p.runtimes, &runtimes);
 	if (runtimes.summary[0])
 		cap_writer_option(r->p.out, &(struct cap_option){ "runtimes", runtimes.summary });
+	offcpu_unseen(r->p.bpf, unseen, sizeof(unseen));
+	if (unseen[0])
+		cap_writer_option(r->p.out, &(struct cap_option){ "unseen", unseen });
 	if (!rc && r->names)
 		keep_names(r);
 	return rc ? rc
@@ -1568,7 +1585,14 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		.runtime_flags = file_table_runtime_flags(
 			process_table_files(r->p.procs), runtimes_walks_java(r->p.runtimes)),
 		.privileges = r->privileges,
-		.rows_lost = r->rows_lost };
+		.rows_lost = r->rows_lost,
+		.rows_lost_ns = r->rows_lost_ns,
+		.samples_lost = r->samples_lost,
+		.ptrace = r->ptrace,
+		.deepest = r->opts->bpf.depth >= OFFCPU_DEPTH_MAX,
+		.chosen = !r->opts->bpf.all };
+	cap_writer_waits(r->p.out, &ret->waits, &ret->waits_ns);
+	offcpu_unseen(r->p.bpf, ret->unseen, sizeof(ret->unseen));
 	cap_writer_overwritten(r->p.out, &ret->overwritten, &ret->overwritten_ns);
 	offcpu_counters(r->p.bpf, &ret->bpf);
 	process_table_stats(r->p.procs, &ret->procs);

@@ -184,6 +184,18 @@ void stack_table_symbols(struct stack_table *t, const struct kallsyms *ks)
 	t->waking_end = t->waking_start && kallsyms_find(ks, t->waking_start, &waking) ? waking.end : 0;
 }
 
+/* Its code, hot and cold, is less than 4 KiB. It lies in .sched.text, far from what traces and from BPF
+ * programs. */
+#define SCHEDULE_BYTES 4096
+
+void stack_table_schedule(struct stack_table *t, uint64_t address)
+{
+	if (t->ks || !address)
+		return;
+	t->sched_start = address - SCHEDULE_BYTES;
+	t->sched_end = address + SCHEDULE_BYTES;
+}
+
 static struct idmap *ids(struct stack_table *t, unsigned int kind)
 {
 	return &t->by_id[kind == CAPTURE_STACK_USER];
@@ -312,7 +324,7 @@ bool stack_table_scheduler(const struct stack_table *t, uint64_t *start, uint64_
 {
 	struct kallsyms_sym first, last;
 
-	if (!t->sched_start || t->sched_end <= t->sched_start ||
+	if (!t->ks || !t->sched_start || t->sched_end <= t->sched_start ||
 		!kallsyms_find(t->ks, t->sched_start, &first) ||
 		!kallsyms_find(t->ks, t->sched_end - 1, &last))
 		return false;

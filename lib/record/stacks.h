@@ -46,9 +46,13 @@ void stack_table_free(struct stack_table *t); /* NULL is fine */
 
 /*
  * Set the kernel's symbols, from the first flush on. KS belongs to the caller.
- * NULL if they cannot be read: kernel stacks then keep the tracer's own frames.
+ * NULL if they cannot be read: kernel stacks then keep the tracer's own frames,
+ * unless stack_table_schedule() tells where these end.
  */
 void stack_table_symbols(struct stack_table *t, const struct kallsyms *ks);
+
+/* Without symbols: ADDRESS (0 = not known) is in the function of the scheduler that switches threads. */
+void stack_table_schedule(struct stack_table *t, uint64_t address);
 
 /*
  * Set [*START, *END) to the scheduler's own code, as the capture has addresses. False if the

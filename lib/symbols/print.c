@@ -2,6 +2,7 @@
 #include "symbols/print.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "capture/counters.h"
 #include "capture/stats.h"
 #include "symbols/tables.h"
 
@@ -74,7 +75,7 @@ static uint64_t begin_ns(const struct cap_reader *c)
 
 static bool is_lost(const struct cap_counter *c)
 {
-	return strncmp(c->name, "lost.", 5) == 0 && c->value;
+	return c->value && counter_is_loss(c->name);
 }
 
 bool perf_text_is_loss(const struct cap_counter *c)

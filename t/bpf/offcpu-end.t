@@ -100,6 +100,21 @@ run timeout 30 sh -c "ulimit -f 8; exec '$R' -q --force -o limit.cap -d 3 -a"
 is "$rc" 1 "a file size limit ends the recording with status 1, not by SIGXFSZ"
 ok "the error message of a file size limit has the file's name" grep -qE 'limit.cap.*File too large' "$err"
 
+# A disk that becomes full later: what is there agrees with its counters
+if mount -t tmpfs -o size=1m none small 2>/dev/null; then
+	rec_start small/cap.bin -a --events
+	flushed() { [ "$(stat -c %s small/cap.bin)" -gt 10000 ]; }
+	until_true flushed
+	head -c 2000000 /dev/zero >small/rest 2>/dev/null # now it is full
+	wait "$rec_pid"
+	is "$?" 1 "a disk that becomes full ends the recording with status 1"
+	ok "its waits balance" balanced small/cap.bin
+	is "$(counter small/cap.bin waits.recorded)" "$(waits small/cap.bin '$n += $w->{count}')" "and are as many as its counters say"
+	umount small
+else
+	skip "a disk that becomes full" "tmpfs cannot be mounted here"
+fi
+
 # A pipe
 timeout 20 "$R" -q -o - -d 0.3 -p "$idle" 2>"$err" | "$BIN/capinfo" --verify - >"$out"
 like "$(cat "$out")" '^.*ok' "-o - writes a complete capture to a pipe"

@@ -93,6 +93,19 @@ is "$(waits "$TMP/s.cap" 'push @o, "$w->{tid} " . kernel() if $w->{total_ns} > 5
 	while read -r t k; do echo "$t $(echo "$k" | bare)"; done | sort -u)" "$kernel_now" \
 	"kernel stacks of threads that block during the recording match /proc/PID/stack"
 
+# Without CAP_SYSLOG, or without symbols at all, kernel frames have no names, and are the same.
+places() { # CAP: the distinct kernel stacks of sleep, by address
+	waits "$1" '$h{join ",", map { $_->{address} } @{$w->{kernel_stack}}} = 1 if $w->{comm} eq "sleep" && $w->{total_ns} > 1e8'
+}
+rec "$TMP/all.cap" -- sleep 0.2
+run setpriv --inh-caps=-all --bounding-set=-syslog timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/nolog.cap" -- sleep 0.2
+is "$rc" 0 "without CAP_SYSLOG a command is recorded"
+is "$(places "$TMP/nolog.cap")" "$(places "$TMP/all.cap")" "without CAP_SYSLOG kernel stacks have no frames of the recorder"
+run unshare -m sh -c 'mount --bind /dev/null /proc/kallsyms && exec "$@"' sh \
+	timeout -k 5 60 "$BIN/offcpu-record" --force -o "$TMP/nosyms.cap" -- sleep 0.2
+like "$(cat "$err")" 'degraded: .*kernel frames have no names' "without /proc/kallsyms kernel frames have no names"
+is "$(places "$TMP/nosyms.cap")" "$(places "$TMP/all.cap")" "nor frames of the recorder"
+
 # Offsets belong to the call, not to the next instruction: return addresses are looked up one byte back.
 is "$(waits "$TMP/s.cap" '$n++ if grep { defined $_->{offset} && $_->{offset} == 0 } @{$w->{user_stack}}[1 .. $#{$w->{user_stack}}]')" 0 \
 	"no return address has the name of a function that begins there"

@@ -72,6 +72,56 @@ is "$(waits "$TMP/end.cap" '$n += $w->{initial} ? 1 : 1000 if $w->{comm} eq "i-w
 	"waits of threads that are blocked until they exit are initial"
 is "$(waits "$TMP/end.cap" '$n++ if $w->{open}')" 0 "no wait of a process that ended is open"
 
+# Real-time classes. Where ends are estimated, as beside processes that this kernel hides, this is by what they keep, too.
+for class in --fifo --rr; do
+	if ! chrt $class 1 true 2>/dev/null; then
+		skip "$class" "no such class here"
+		continue
+	fi
+	stolen=$(steal_ns)
+	"$BIN/offcpu-record" --force --preempted -o "$TMP/rt.cap" -- chrt $class 1 "$OBJ/t/work/waits" >"$TMP/said" 2>"$err"
+	ok "chrt $class: a program is recorded" test $? -le 1 # 1: names or maps may be lost where CPUs are scarce
+	stolen=$(($(steal_ns) - stolen + 10000000))
+	[ "$stolen" -eq 10000000 ] && stolen=0
+	judged "$TMP/rt.cap"
+	ok "chrt $class: blocked and runnable time add up to wall-clock minus CPU time (schedstat), to 1 %" judge off
+	ok "chrt $class: seen = recorded + filtered + lost" balanced "$TMP/rt.cap"
+	echo "chrt $class: $(counter "$TMP/rt.cap" waits.end_estimated) ends were estimated" | diag
+done
+
+# Threads that wait for a CPU when the recording begins: whether they were woken or preempted before is not known
+cpus=$(nproc)
+busy=
+for _ in $(seq $((cpus * 4))); do
+	perl -e 'alarm 300; 1 while 1' &
+	busy=$busy,$!
+	at_exit_kill $!
+done
+rec "$TMP/run.cap" -d 500ms -p "${busy#,}"
+ok "threads that are runnable when the recording begins are recorded" test "$rc" -le 1
+ok "four of them for each CPU: at least that of $((cpus * 2)) is recorded from the beginning" test \
+	"$(waits "$TMP/run.cap" '$n++ if $w->{initial} && !$w->{preempted}')" -ge $((cpus * 2))
+is "$(waits "$TMP/run.cap" '$n++ if $w->{initial} && $w->{runnable_ns} != $w->{total_ns}')" 0 "and all of it was on a run queue"
+is "$(waits "$TMP/run.cap" '$n++ if $w->{preempted}')" 0 "it is not called preempted"
+# shellcheck disable=SC2046,SC2086 # words
+kill $(echo $busy | tr , ' ')
+
+# Many threads that begin to wait at once, while the recording begins: none of them lacks storage
+perl -e 'use threads; alarm 300; threads->create(sub { select undef, undef, undef, 0.001 while 1 }) for 1 .. 60; sleep 300' &
+many=$!
+at_exit_kill $many
+all_threads() { [ "$(find "/proc/$many/task" -mindepth 1 -maxdepth 1 | wc -l)" -eq 61 ]; }
+until_true all_threads
+n=0
+for _ in $(seq 8); do
+	rec "$TMP/many.cap" -d 100ms -p $many
+	lost=$(counter "$TMP/many.cap" lost.no_storage) # not printed if nothing was lost
+	n=$((n + ${lost:-0}))
+done
+is "$n" 0 "no wait of 60 busy threads lacks storage when a recording begins, in eight of them"
+ok "each thread is there" test "$(waits "$TMP/many.cap" '$h{$w->{tid}} = 1' | wc -l)" -eq 61
+kill $many
+
 rec "$TMP/open.cap" -d 1 -- sleep 100
 is "$(waits "$TMP/open.cap" '$n += $w->{open} && !$w->{initial} && kernel() =~ /nanosleep/')" 1 \
 	"a wait that begins during the recording and outlasts it is open, not initial"

@@ -61,6 +61,7 @@ rec() {
 	cap=$1
 	shift
 	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$cap" "$@" 7>&-
+	still_balanced "$cap"
 }
 
 # own_rec CAP OPTION...: rec by a copy of the recorder, $TMP/own/offcpu-record, which no other test runs
@@ -109,6 +110,7 @@ rec_stop() {
 	kill "-${1:-INT}" "$rec_pid" 2>/dev/null
 	wait "$rec_pid" 2>/dev/null # the shell would print a message about a killed recorder
 	rc=$?
+	still_balanced "$rec_cap"
 }
 
 records() {
@@ -165,20 +167,37 @@ but_for_others() {
 	[ "$rc" -ne 1 ] || [ "$(grep '^  lost: ' "$err" | sed 's/[0-9][0-9]*/N/; s/process without/processes without/')" != '  lost: N processes without mappings: ended, or not readable' ] || rc=0
 }
 
-# balanced CAP: true if recorded, filtered and lost waits add up to those seen, in count and in ns
+# balanced CAP: true if the waits that were recorded, filtered and lost add up to those seen, in count and in ns, and
+# those recorded are in the capture. If it is not complete, some may not have been written yet.
 balanced() {
-	"$BIN/capinfo" "$1" 2>/dev/null | perl -ne '
-		$c{$2} = $1 if /^\s+(\d+)  (\S+)(?: |$)/;
-		END {
-			exit 1 unless $c{"waits.seen"};
-			for my $u ("", "_ns") {
-				my $sum = $c{"waits.recorded$u"} + ($c{"lost.map_full$u"} // 0);
-				$sum += $c{$_} // 0 for map { "filtered.$_$u" } qw(preempted state min max owner);
-				print "$u: seen $c{qq(waits.seen$u)}, sum $sum\n";
-				exit 1 if $sum != $c{"waits.seen$u"};
-			}
+	"$BIN/capinfo" --json "$1" 2>/dev/null | perl -MCpanel::JSON::XS -0777 -ne '
+		my $c = decode_json($_);
+		exit if !exists $c->{counters}{"waits.seen"};
+		for (["", "waits"], ["_ns", "off_cpu_ns"]) {
+			my ($b, $has) = ($c->{"balance$_->[0]"}, $c->{totals}{$_->[1]});
+			my $sum = $b->{recorded} + $b->{unwritten} + $b->{overwritten} + $b->{filtered} + $b->{lost};
+			next if $b->{holds} && $sum == $b->{seen} && ($c->{complete} ? !$b->{unwritten} && $has == $b->{recorded} : $has >= $b->{recorded});
+			print "complete: $c->{complete}, $_->[1] in the capture: $has;", map { " $_ $b->{$_}" } sort keys %$b;
+			print "\n";
+			exit 1;
 		}'
 }
+
+# still_balanced CAP...: a failed test for each of these captures that is not balanced
+still_balanced() {
+	for b_cap; do
+		[ -f "$b_cap" ] && [ "$(head -c 4 "$b_cap" | tr -d '\0')" = "$(printf '\211stk')" ] || continue
+		balanced "$b_cap" >"$TMP/balance.log" && continue
+		fail "the balance of ${b_cap##*/} holds"
+		diag <"$TMP/balance.log"
+	done
+}
+# every capture that the test leaves behind; rec() and rec_stop() look at each that they make
+all_balanced() {
+	still_balanced "$TMP"/*.cap "$TMP"/*/*.cap "$TMP"/*.bin "$TMP"/*/*.bin
+}
+# shellcheck disable=SC2034 # for tap_done
+tap_last=all_balanced
 
 # steal_ns: prints the time that a hypervisor gave to other machines. A thread that loses the CPU to
 # them inside a sleep call never blocks if the time is over when it runs again.

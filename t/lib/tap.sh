@@ -154,6 +154,7 @@ same() {
 }
 
 tap_done() {
+	${tap_last-:} # a last check
 	echo "1..$tap_n"
 	[ "$tap_failed" -eq 0 ]
 	exit

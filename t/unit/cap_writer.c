@@ -392,6 +392,52 @@ static void test_sticky(struct tap *t)
 	unlink(p);
 }
 
+/* A flush whose waits fit, and its counters do not, is taken back. */
+static void test_torn_flush(struct tap *t)
+{
+	const char *p = in_dir("torn");
+	struct cap_sample s = { .tid = 4242, .ustack = 1, .count = 3, .total_ns = 30, .max_ns = 20 };
+	const uint32_t n = CAPTURE_BLOCK_PAYLOAD_GOAL / 4;
+	uint64_t bytes, waits, ns;
+	struct cap_writer *w;
+	struct cap_reader *c;
+	struct err e = { 0 };
+
+	if (cap_writer_open(p, false, &w, &e) != 0)
+		abort();
+	cap_writer_proc(w, &sample_procs[0]);
+	cap_writer_file(w, &sample_files[0]);
+	cap_writer_stack(w, &sample_stacks[0]);
+	cap_writer_stack(w, &sample_stacks[1]);
+	cap_writer_sample(w, &s);
+	cap_writer_counter(w, &(struct cap_counter){ "waits.recorded", 3 });
+	if (cap_writer_flush(w, MONO, &e) != 0)
+		abort();
+	bytes = cap_writer_bytes(w);
+	for (uint32_t i = 0; i < n; i++) {
+		s.tid = i;
+		s.first_ns = i * UINT64_C(0x123456789);
+		cap_writer_sample(w, &s);
+	}
+	cap_writer_counter(w, &(struct cap_counter){ "waits.recorded", 3 * n + 3 });
+	cap_writer_waits(w, &waits, &ns);
+	tap_ok(t, waits == 3 * n + 3 && ns == 30 * n + 30, "waits that are queued are counted");
+	limit(bytes + UINT64_C(3) * CAPTURE_BLOCK_PAYLOAD_GOAL / 2);
+	tap_ok(t, cap_writer_flush(w, MONO + 1, &e) == -EFBIG, "a flush fails among its waits");
+	limit(RLIM_INFINITY);
+	cap_writer_waits(w, &waits, &ns);
+	tap_ok(t, waits == 3 && ns == 30 && cap_writer_bytes(w) == bytes,
+		"then they are not counted any more");
+	cap_writer_close(w);
+	c = load(p);
+	tap_ok(t,
+		c && c->good_bytes == c->total_bytes && c->total_bytes == bytes && c->n_samples == 1 &&
+			c->samples[0].count == cap_reader_counter(c, "waits.recorded"),
+		"the capture has as many waits as its counters say");
+	cap_reader_free(c);
+	unlink(p);
+}
+
 /* --- records that a reader refuses --- */
 
 static struct cap_writer *with_stacks_in(const char *path)
@@ -1099,6 +1145,7 @@ int main(void)
 	test_sudo(&t);
 	test_every_room(&t);
 	test_sticky(&t);
+	test_torn_flush(&t);
 	test_bad_records(&t);
 	test_split(&t);
 	test_waits(&t);

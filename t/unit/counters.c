@@ -115,7 +115,8 @@ static void test_report(struct tap *t, struct buf *b)
 		tap_diag("%s", text);
 	tap_ok(t, strstr(text, "rec: 1.000 s, 1 wait of 0.000 s in all, 1 stack, 1 process; 1 byte in 'f'\n"),
 		"the head of the report has the singular");
-	tap_ok(t, strstr(text, "1.0 s  1 wait  1 stack  1 process  "), "the progress has the singular");
+	tap_ok(t, strstr(text, "1.0 s  2 waits  1 stack  1 process  "),
+		"the progress counts what is not written yet, too");
 	tap_ok(t, strstr(text, "\n  not recorded: 1 wait, 0.000 s: shorter than --min\n"),
 		"waits that a filter dropped are reported");
 	tap_ok(t, strstr(text, "\n  user stacks: 100.00 % of 1 wait complete\n"),
@@ -129,10 +130,50 @@ static void test_report(struct tap *t, struct buf *b)
 	tap_ok(t, strstr(text, "\n  lost: 1 file or map not opened: the process that opens them had ended\n"),
 		"a loss is reported");
 	free(text);
-	tap_eq_u64(t, counters_lost(&c), 12, "the losses are summed");
+	tap_eq_u64(t, counters_lost(&c), 13, "the losses are summed");
 	fill(&c, &st, 0);
 	counters_put(b, &c, false);
 	is(t, b, "  lost: nothing\n", "counters of 0 are not reported");
+}
+
+static void test_balance(struct tap *t)
+{
+	const struct cap_counter all[] = { { "waits.seen", 100 }, { "waits.seen_ns", 1000 },
+		{ "waits.recorded", 40 }, { "waits.recorded_ns", 500 }, { "waits.unwritten", 1 },
+		{ "waits.unwritten_ns", 10 }, { "waits.overwritten", 20 }, { "waits.overwritten_ns", 90 },
+		{ "filtered.min", 10 }, { "filtered.min_ns", 100 }, { "filtered.owner", 5 },
+		{ "filtered.hidden", 4 }, { "lost.map_full", 7 }, { "lost.map_full_ns", 300 },
+		{ "lost.no_storage", 6 }, { "lost.begin_unseen", 3 }, { "lost.end_unknown", 2 },
+		{ "lost.memory", 2 },
+		/* no waits of their own: */
+		{ "lost.stacks", 1000 }, { "lost.maps", 1000 }, { "lost.cpu_samples", 1000 },
+		{ "broker.lost", 1000 }, { "waits.invisible", 1000 }, { "lost.of_a_later_recorder", 1000 } };
+	struct cap_counter off[ARRAY_LEN(all)];
+	struct counters_balance got;
+	size_t n = 0;
+
+	tap_ok(t,
+		counters_balance(all, ARRAY_LEN(all), false, &got) && got.seen == 100 && got.recorded == 40 &&
+			got.unwritten == 1 && got.overwritten == 20 && got.filtered == 19 && got.lost == 20,
+		"each wait that was seen is in one part of the balance");
+	tap_ok(t,
+		counters_balance(all, ARRAY_LEN(all), true, &got) && got.seen == 1000 &&
+			got.recorded == 500 && got.filtered == 100 && got.lost == 300,
+		"and so is its time");
+	for (size_t i = 0; i < 18; i++) {
+		const size_t len = strlen(all[i].name);
+
+		memcpy(off, all, sizeof(all));
+		off[i].value++;
+		n += !counters_balance(off, ARRAY_LEN(off), !strcmp(all[i].name + len - 3, "_ns"), &got);
+	}
+	tap_eq_u64(t, n, 18, "one more or less in any of them is found");
+	tap_ok(t,
+		counter_is_loss("lost.map_full") && counter_is_loss("lost.map_full_ns") &&
+			counter_is_loss("broker.lost") && counter_is_loss("helper.lost") &&
+			counter_is_loss("lost.of_a_later_recorder") && !counter_is_loss("filtered.min") &&
+			!counter_is_loss("unwind.worker_lost"),
+		"what is lost is what makes the status 1, by whatever name");
 }
 
 /* Every counter that the two recorders write has a meaning. */
@@ -166,6 +207,7 @@ int main(void)
 	test_numbers(&t, &b);
 	test_words(&t, &b);
 	test_report(&t, &b);
+	test_balance(&t);
 	test_known(&t);
 	buf_free(&b);
 	return tap_done(&t);

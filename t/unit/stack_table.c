@@ -20,6 +20,7 @@ static struct offcpu_ev_stack event(
 }
 
 static bool with_scheduler;
+static uint64_t schedule_address;
 
 /* Kernel symbols that say where the scheduler's code is. */
 static struct kallsyms *scheduler(void)
@@ -56,6 +57,7 @@ static const struct cap_stack *through(
 		stack_table_marked(tab);
 	if (ks)
 		stack_table_symbols(tab, ks);
+	stack_table_schedule(tab, schedule_address);
 	stack_table_add(tab, ev);
 	stack_table_emit(tab, ev->kind, &ev->id, w, NULL);
 	if (cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = 2, .why = "end" }, NULL) != 0 ||
@@ -126,7 +128,20 @@ static void test_own(struct tap *t)
 	tap_ok(t, s->len == 2 && s->frames[0] == once[1] && s->frames[1] == once[2],
 		"a scheduler frame that the kernel reports twice is stored once");
 	cap_reader_free(c);
+	schedule_address = 0xffffffff81000020; /* wrong: symbols are better */
+	s = through(&ev, 127, false, &c);
+	tap_ok(t, s->len == 2 && s->frames[0] == once[1], "with symbols these say where the scheduler is");
+	cap_reader_free(c);
 	with_scheduler = false;
+	schedule_address = 0xffffffff82000800;
+	s = through(&ev, 127, false, &c);
+	tap_ok(t, s->len == 2 && s->frames[0] == once[1] && s->frames[1] == once[2],
+		"without symbols an address in the scheduler says which frames are the tracer's");
+	cap_reader_free(c);
+	schedule_address = 0;
+	s = through(&ev, 127, false, &c);
+	tap_eq_u64(t, s->len, 4, "without both all frames stay");
+	cap_reader_free(c);
 }
 
 static bool has_symbol(const struct cap_reader *c, const char *name)
