@@ -27,12 +27,14 @@ struct {
 	__u32 single_tgid; /* the one process that is recorded */
 	__u32 self_tgid; /* the recorder, never recorded, */
 	__u32 worker_tgid; /* nor its worker, which makes unwind tables, */
-	__u32 broker_tgid; /* nor its broker, which opens files */
+	__u32 broker_tgid; /* nor its broker, which opens files, */
+	__u32 store_tgid; /* nor the process that stores unwind tables */
 } hot __attribute__((aligned(64))) = {};
 
 __u32 ns_level = 0; /* of the recorder's PID namespace; 0 = the initial one */
 __u32 ns_inum = 0;
-__u32 worker_id = 0, broker_id = 0; /* IDs of worker and broker in the recorder's namespace, for find_self */
+__u32 worker_id = 0, broker_id = 0,
+      store_id = 0; /* IDs of these in the recorder's namespace, for find_self */
 __u32 held = 0; /* process (recorder's ID) stopped at exec until it can be recorded: its waits are ignored */
 __u32 exec_target = 0; /* a process (ID in the recorder's namespace) that becomes a target when it execs */
 char comms[OFFCPU_COMMS_MAX][OFFCPU_COMM_LEN] = {};
@@ -169,7 +171,8 @@ static __always_inline bool is_target(struct task_struct *task)
 		if (!set_tid(task) || (!with_kthreads && task_get(task, flags) & PF_KTHREAD))
 			return false;
 		tgid = set_tgid(task);
-		return tgid != hot.self_tgid && tgid != hot.worker_tgid && tgid != hot.broker_tgid;
+		return tgid != hot.self_tgid && tgid != hot.worker_tgid && tgid != hot.broker_tgid &&
+		       tgid != hot.store_tgid;
 	}
 	if (single)
 		return set_tgid(task) == hot.single_tgid;
@@ -355,8 +358,8 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 #ifndef OFFCPU_RAW
 
 /*
- * Find the IDs of the recorder before anything else; later, find its worker and
- * broker whenever they change.
+ * Find the IDs of the recorder before anything else; later, find its other
+ * processes whenever they change.
  */
 SEC("kern_iter/task")
 int find_self(struct bpf_iter__task *ctx)
@@ -372,6 +375,8 @@ int find_self(struct bpf_iter__task *ctx)
 		hot.worker_tgid = task->tgid;
 	if (broker_id && our_id(task) == broker_id)
 		hot.broker_tgid = task->tgid;
+	if (store_id && our_id(task) == store_id)
+		hot.store_tgid = task->tgid;
 	if (task != me)
 		return 0;
 	pid = BPF_CORE_READ(task, thread_pid);

@@ -23,6 +23,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 /*
@@ -812,6 +813,18 @@ static int open_cgroup(struct run *r, struct recorder_opts *o, struct err *e)
 	return 0;
 }
 
+/* A recording takes up to 200 descriptors, more with many CPUs; the command gets the caller's limit. */
+static void raise_files(struct command *command)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	command->files = files;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
 /* Do everything up to the first instruction that is recorded. */
 static int begin(struct run *r, struct recargs *o, struct err *e)
 {
@@ -819,6 +832,7 @@ static int begin(struct run *r, struct recargs *o, struct err *e)
 	sigset_t old;
 	int rc = catch_signals(r, &old, e);
 
+	raise_files(&r->command);
 	if (!rc)
 		rc = targets_open(&r->targets, o->rec.pids, o->rec.n_pids, o->rec.tids, o->rec.n_tids, e);
 	rc = rc ? rc : check_owner(o, e);

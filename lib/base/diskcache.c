@@ -215,35 +215,65 @@ static void remove_damaged(const struct diskcache *c, const char *name, const st
 		unlinkat(c->dir, name, 0);
 }
 
+int diskcache_read_entry(const struct diskcache_kind *kind, int fd, uint8_t **ret, size_t *len, struct err *e)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct stat st;
+	int rc;
+
+	if (fstat(fd, &st) != 0)
+		return err_sys(e, -errno, "cannot be examined");
+	if (st.st_size <= 0 || st.st_size > ENTRY_MAX)
+		return err_set(e, -EINVAL, "no %s has %lld bytes", kind->what, (long long)st.st_size);
+	*len = (size_t)st.st_size;
+	bytes = malloc(*len);
+	if (!bytes)
+		return err_nomem(e, kind->what);
+	rc = read_all(fd, bytes, *len);
+	if (rc && rc != -EINVAL)
+		return err_sys(e, rc, "cannot be read");
+	rc = rc ? err_set(e, rc, "became shorter") : kind->check(bytes, *len, e);
+	if (!rc)
+		*ret = TAKE_PTR(bytes);
+	return rc ? -EINVAL : 0;
+}
+
 static int read_entry(
 	struct diskcache *c, const char *name, uint8_t **ret, size_t *len, struct stat *st, struct err *e)
 {
 	_cleanup_close_ int fd = open_entry(c, name, st, e);
-	_cleanup_free_ uint8_t *bytes = NULL;
-	int rc = fd;
+	int rc = fd < 0 ? fd : diskcache_read_entry(c->kind, fd, ret, len, e);
 
 	if (fd < 0)
 		return fd;
-	*len = (size_t)st->st_size;
-	if (st->st_size <= 0 || st->st_size > ENTRY_MAX) {
-		rc = err_set(e, -EINVAL, "no %s has %lld bytes", c->kind->what, (long long)st->st_size);
-	} else {
-		bytes = malloc(*len);
-		if (!bytes)
-			return err_nomem(e, c->kind->what);
-		rc = read_all(fd, bytes, *len);
-		if (rc && rc != -EINVAL)
-			return err_sys(e, rc, "cannot read '%s' in the cache '%s'", name, c->path);
-		rc = rc ? err_set(e, rc, "became shorter") : c->kind->check(bytes, *len, e);
-	}
-	if (rc) {
+	if (rc == -EINVAL) {
 		remove_damaged(c, name, st);
 		err_prefix(e, "'%s' in the cache '%s' is damaged", name, c->path);
-		return -EINVAL;
+	} else if (rc) {
+		err_prefix(e, "'%s' in the cache '%s'", name, c->path);
+	} else {
+		futimens(fd, NULL); /* used now; if this fails, the entry is removed earlier */
 	}
-	futimens(fd, NULL); /* used now; if this fails, the entry is removed earlier */
-	*ret = TAKE_PTR(bytes);
-	return 0;
+	return rc;
+}
+
+int diskcache_open_entry(struct diskcache *c, const char *name, struct err *e)
+{
+	struct stat st;
+	int fd;
+
+	if (!is_entry(c, name))
+		return err_set(e, -EINVAL, "'%s' is not a name in the cache '%s'", name, c->path);
+	fd = open_entry(c, name, &st, e);
+	if (fd >= 0)
+		futimens(fd, NULL);
+	return fd;
+}
+
+void diskcache_remove(struct diskcache *c, const char *name)
+{
+	if (is_entry(c, name))
+		unlinkat(c->dir, name, 0);
 }
 
 int diskcache_get(struct diskcache *c, const char *name, uint8_t **ret, size_t *len, struct err *e)

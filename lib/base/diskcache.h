@@ -54,6 +54,17 @@ void diskcache_close(struct diskcache *c); /* NULL is fine */
 int diskcache_get(struct diskcache *c, const char *name, uint8_t **ret, size_t *len, struct err *e);
 
 /*
+ * The halves of diskcache_get(), for a process that opens entries for another
+ * one, which reads and checks them: a descriptor of the entry NAME, marked as
+ * used, or -errno; and its bytes from there. The last removes an entry that was
+ * found to be bad.
+ */
+int diskcache_open_entry(struct diskcache *c, const char *name, struct err *e);
+int diskcache_read_entry(
+	const struct diskcache_kind *kind, int fd, uint8_t **ret, size_t *len, struct err *e);
+void diskcache_remove(struct diskcache *c, const char *name);
+
+/*
  * Store an entry. If the limit is exceeded, removes the least recently used
  * entries, and some more, so that the limit is not reached again at once.
  * Processes that add at the same time may each exceed it by a sixteenth. A

@@ -284,6 +284,14 @@ bool result_claim_linked(int fd, const struct result_claim *c)
 	return !c->linked || fstat(fd, &st) != 0 || st.st_nlink;
 }
 
+/* Whether the kernel's PATH of a file that has a link is that link. A recorder may be another user by now. */
+static bool is_there(const char *path)
+{
+	const char *end = strrchr(path, ' ');
+
+	return access(path, F_OK) == 0 || (errno == EACCES && !(end && strcmp(end, " (deleted)") == 0));
+}
+
 int result_claim_check(int fd, const char *path, const struct result_claim *c, char **now, struct err *e)
 {
 	_cleanup_free_ char *is = path_of(fd);
@@ -307,7 +315,7 @@ int result_claim_check(int fd, const char *path, const struct result_claim *c, c
 			path);
 	/* it has another link if the name that it was opened by is gone */
 	if (!is || (c->path && strcmp(is, c->path) == 0) || strncmp(is, "(unreachable)", 13) == 0 ||
-		access(is, F_OK) != 0) {
+		!is_there(is)) {
 		*now = strdup("(renamed)");
 		return err_set(
 			e, -ESTALE, "'%s' was renamed during the recording: its name is not known", path);

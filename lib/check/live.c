@@ -59,7 +59,7 @@ static int read_status(int fd, struct confinement *ret, struct err *e)
 	if (priv_status_parse(text, &s) != 0)
 		return err_set(e, -EINVAL, "/proc/PID/status is not understood");
 	ret->no_caps = !s.effective && !s.permitted && s.no_new_privs == 1;
-	ret->other_user = geteuid() == 0 && s.uid == SANDBOX_UID;
+	ret->other_user = geteuid() == 0 && s.uid != 0;
 	ret->seccomp = s.seccomp == 2;
 	return 0;
 }
@@ -91,7 +91,7 @@ static int try_sandbox(struct confinement *ret, struct err *e)
 static int paths_are_denied(void *arg)
 {
 	(void)arg;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && pathlock_all() &&
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && pathlock_all(NULL) &&
 	       open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0 && errno == EACCES;
 }
 
@@ -110,7 +110,7 @@ int confinement_probe(char *found, size_t cap, struct err *e)
 	if (rc)
 		return err_prefix(e, "files of traced processes cannot be parsed in a sandbox"), rc;
 	snprintf(layers, sizeof(layers), "%s%s%s%s", c.no_caps ? "no capability" : "capabilities left",
-		c.other_user ? ", user nobody" : "", c.seccomp ? ", few system calls (seccomp)" : "",
+		c.other_user ? ", another user" : "", c.seccomp ? ", few system calls (seccomp)" : "",
 		c.landlock ? ", no path (Landlock)" : "");
 	if (!c.seccomp && !c.landlock) {
 		err_set(e, -EOPNOTSUPP,

@@ -25,7 +25,7 @@
 
 struct confinement {
 	bool no_caps; /* it has no capability, and cannot gain any */
-	bool other_user; /* it was root and is user nobody */
+	bool other_user; /* it was root and is a private user (system/private_user.h) */
 	bool seccomp; /* a system call filter is in force */
 	bool landlock; /* an existing path cannot be opened */
 };

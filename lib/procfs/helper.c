@@ -676,13 +676,20 @@ static void start(struct procfs_priv *p, bool memory, struct err *why)
 
 int procfs_priv_drop(struct procfs_priv *p, bool memory, struct err *why, struct err *e)
 {
+	void *frame;
+	bool alone;
+
 	*p = (struct procfs_priv){ 0 };
 	*why = (struct err){ 0 };
 	start(p, memory, why);
-	/* without a helper, do not use Landlock: /proc would show no other process */
-	return helper_pid(p->helper)
-		       ? priv_drop_recorder(0, &p->dropped, e)
-		       : priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &p->dropped, e);
+	/* without a helper this process looks at others by itself: under Landlock /proc would show none */
+	alone = !helper_pid(p->helper);
+	if (alone && memory)
+		backtrace(&frame, 1); /* as in helper_start() */
+	worker_first_without_memory();
+	return priv_drop_recorder(
+		&(struct priv_drop_recorder_opts){ .alone = alone, .trace = alone && memory }, &p->dropped,
+		e);
 }
 
 void procfs_priv_close(struct procfs_priv *p)

@@ -1164,7 +1164,7 @@ static int open_tables(struct procfs_session *r, struct err *e)
 	const struct recorder_opts *o = r->o;
 	const struct procthreads_opts to = { .all = o->bpf.all,
 		.no = { helper_pid(r->priv.helper), worker_pid(r->priv.broker),
-			(uint32_t)walktables_worker(r->tables) },
+			(uint32_t)walktables_worker(r->tables), walktables_store(r->tables) },
 		.kthreads = o->bpf.kthreads,
 		.follow = o->bpf.follow,
 		.pids = o->pids,

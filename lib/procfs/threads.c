@@ -302,7 +302,8 @@ static void consider(void *ctx, uint32_t pid)
 	struct procthreads *t = s->t;
 	struct procparse_stat st;
 
-	if (pid == t->self || pid == t->o.no[0] || pid == t->o.no[1] || pid == t->o.no[2])
+	if (pid == t->self || pid == t->o.no[0] || pid == t->o.no[1] || pid == t->o.no[2] ||
+		pid == t->o.no[3])
 		return;
 	if (is_target(t, pid)) {
 		/* it may be one by its id or its parent, and have one of the names */

@@ -69,7 +69,7 @@ void procset_remove(struct procset *s, size_t at);
 
 struct procthreads_opts {
 	bool all; /* every process except this one */
-	uint32_t no[3]; /* and except these; 0 = none */
+	uint32_t no[4]; /* and except these; 0 = none */
 	bool kthreads; /* with all: kernel threads too */
 	bool follow; /* children of targets */
 	const uint32_t *pids, *tids;

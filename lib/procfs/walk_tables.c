@@ -62,6 +62,11 @@ pid_t walktables_worker(const struct walktables *t)
 	return t ? table_source_worker(t->source) : 0;
 }
 
+uint32_t walktables_store(const struct walktables *t)
+{
+	return t ? table_source_store(t->source) : 0;
+}
+
 uint32_t walktables_find(const struct walktables *t, const struct stat *st)
 {
 	const struct table_cache_key key = table_cache_key_of(st);

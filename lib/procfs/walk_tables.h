@@ -32,6 +32,7 @@ int walktables_open(const struct walktables_opts *opts, struct walktables **ret,
 void walktables_close(struct walktables *t);
 
 pid_t walktables_worker(const struct walktables *t); /* 0 = there is none now, or T is NULL */
+uint32_t walktables_store(const struct walktables *t); /* as table_cache_pid(); T may be NULL */
 
 #define WALKTABLES_NONE UINT32_MAX
 

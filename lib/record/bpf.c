@@ -1196,18 +1196,22 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e)
 }
 
 /* In a PID namespace the iterator must find the global id. */
-void offcpu_exclude(struct offcpu *o, uint32_t worker, uint32_t broker)
+void offcpu_exclude(struct offcpu *o, const struct offcpu_own *own)
 {
 	struct offcpu_bpf__bss *bss = o->progs.base->bss;
 
 	if (o->progs.first_ns) {
-		bss->hot.worker_tgid = worker;
-		bss->hot.broker_tgid = broker;
-		o->tasks.own[1] = worker;
-		o->tasks.own[2] = broker;
-	} else if (bss->worker_id != worker || bss->broker_id != broker) {
-		bss->worker_id = worker;
-		bss->broker_id = broker;
+		bss->hot.worker_tgid = own->worker;
+		bss->hot.broker_tgid = own->broker;
+		bss->hot.store_tgid = own->store;
+		o->tasks.own[1] = own->worker;
+		o->tasks.own[2] = own->broker;
+		o->tasks.own[3] = own->store;
+	} else if (bss->worker_id != own->worker || bss->broker_id != own->broker ||
+		   bss->store_id != own->store) {
+		bss->worker_id = own->worker;
+		bss->broker_id = own->broker;
+		bss->store_id = own->store;
 		taskiter_run(o->progs.iters->progs.find_self, 0, 1, NULL, NULL, NULL);
 	}
 }

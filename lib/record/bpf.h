@@ -166,8 +166,13 @@ int offcpu_ask_exec(struct offcpu *o, uint32_t pid, struct err *e);
  */
 int offcpu_images(struct offcpu *o, uint32_t pid, const struct offcpu_sink *sink, struct err *e);
 
-/* With opts.all, skip the recorder's processes WORKER and BROKER (0 = none), like the recorder itself. */
-void offcpu_exclude(struct offcpu *o, uint32_t worker, uint32_t broker);
+/* The recorder's other processes; 0 = none. */
+struct offcpu_own {
+	uint32_t worker, broker, store;
+};
+
+/* With opts.all, skip them like the recorder itself. */
+void offcpu_exclude(struct offcpu *o, const struct offcpu_own *own);
 
 /*
  * After loading: does the kernel refuse what a recording does from then on

@@ -546,7 +546,7 @@ static bool is_target(const struct rawtasks *t, const struct threadstat *leader,
 {
 	if (!t->opts->all)
 		return t->only == pid || bit(t->tgids, pid);
-	return pid != t->own[0] && pid != t->own[1] && pid != t->own[2] &&
+	return pid != t->own[0] && pid != t->own[1] && pid != t->own[2] && pid != t->own[3] &&
 	       (t->opts->kthreads || !(leader->flags & PF_KTHREAD));
 }
 

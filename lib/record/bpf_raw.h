@@ -65,7 +65,7 @@ struct rawtasks {
 	const struct offcpu_opts *opts;
 	int waits, execs, tgids, tids; /* descriptors of maps */
 	uint32_t only; /* the only process that is recorded; 0 = there are more */
-	uint32_t own[3]; /* the recorder's own processes */
+	uint32_t own[4]; /* the recorder's own processes */
 	void *ctx;
 	void (*thread)(void *ctx, const struct offcpu_ev_thread *ev); /* called for each wait in progress */
 	uint64_t unkept; /* waits in progress for which the map had no room */

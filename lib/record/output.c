@@ -4,9 +4,6 @@
 #include "capture/writer.h"
 
 #include <errno.h>
-#include <signal.h>
-
-#define SIGNAL_MS 50 /* how often signals are looked for while a FIFO waits for its reader */
 
 /* A worker_fn: a request of one byte is for the ring; the reply is a struct err, for its hint, and the
  * descriptor. */
@@ -31,9 +28,11 @@ static int run(void *arg, int sock)
 
 void output_start(struct output *o, const char *path, bool force)
 {
-	const struct worker_opts opts = {
-		.who = "the process that makes the output", .keep_stdio = true, .run = run, .arg = o
-	};
+	const struct worker_opts opts = { .who = "the process that makes the output",
+		.keep_stdio = true,
+		.exposed = true,
+		.run = run,
+		.arg = o };
 
 	*o = (struct output){ .path = path, .force = force, .fd = -1, .ring = -1 };
 	worker_start(&opts, &o->worker, NULL);
@@ -52,25 +51,15 @@ int output_early(struct output *o, bool ring, struct err *e)
 	return o->fd < 0 ? o->fd : 0;
 }
 
-/* A signal that ends a recording has arrived; it is blocked, and read later. */
-static bool is_interrupted(void)
-{
-	sigset_t set;
-
-	return sigpending(&set) == 0 && (sigismember(&set, SIGINT) > 0 || sigismember(&set, SIGTERM) > 0 ||
-						sigismember(&set, SIGHUP) > 0);
-}
-
-/* Waits without a time limit: a FIFO waits for its reader. */
+/* Waits without a time limit, but for Ctrl-C: a FIFO waits for its reader. */
 static int ask(struct output *o, bool ring, struct err *e)
 {
 	struct worker_reply r = { .fd = -1 };
 	struct err why = { 0 };
 	int rc = worker_send(o->worker, "", ring, NULL, 0);
 
-	while (!rc && !is_interrupted())
-		rc = worker_receive(o->worker, SIGNAL_MS, &why, sizeof(why), true, &r);
-	if (!rc)
+	rc = rc ? rc : worker_receive(o->worker, -1, &why, sizeof(why), true, &r);
+	if (rc == 0)
 		return err_set(e, -EINTR, "interrupted while '%s' waited for a reader", o->path);
 	if (rc != 1)
 		return err_set(e, -EPIPE, "the process that makes the output has ended");

@@ -18,6 +18,7 @@
 #include "symbols/kallsyms.h"
 #include "system/broker.h"
 #include "system/drop.h"
+#include "system/interrupt.h"
 #include "system/maps.h"
 #include "system/privileges.h"
 #include "system/proc.h"
@@ -33,6 +34,7 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 
 /*
@@ -337,7 +339,7 @@ static void await_tables(struct session_parts *p)
 		if (p->events)
 			procevents_gather(p->events);
 		unwinder_stats(p->unwinder, &st);
-	} while (st.tables.pending && now_ns() < end_ns);
+	} while (st.tables.pending && now_ns() < end_ns && !interrupt_pending());
 }
 
 /*
@@ -354,10 +356,14 @@ static int session_parts_publish(struct session_parts *p, uint32_t pid, struct e
 	return rc;
 }
 
-/* Exclude the recorder's own worker and broker from the recording. */
+/* Exclude the recorder's own processes from the recording. */
 static void session_parts_exclude(struct session_parts *p)
 {
-	offcpu_exclude(p->bpf, p->unwinder ? unwinder_worker(p->unwinder) : 0, worker_pid(p->broker));
+	const struct offcpu_own own = { .worker = p->unwinder ? unwinder_worker(p->unwinder) : 0,
+		.broker = worker_pid(p->broker),
+		.store = p->unwinder ? unwinder_store(p->unwinder) : 0 };
+
+	offcpu_exclude(p->bpf, &own);
 }
 
 static void take_family(void *ctx, const struct offcpu_ev_image *ev)
@@ -556,9 +562,12 @@ static void open_files(struct session_parts *p)
  */
 static int drop(struct session_parts *p, struct err *e)
 {
-	return priv_drop_recorder(
-		offcpu_needs_caps(p->bpf) ? priv_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2) : 0,
-		&p->dropped, e);
+	const struct priv_drop_recorder_opts opts = {
+		.keep = offcpu_needs_caps(p->bpf) ? priv_bits((const int[]){ CAP_BPF, CAP_PERFMON }, 2) : 0
+	};
+
+	worker_first_without_memory();
+	return priv_drop_recorder(&opts, &p->dropped, e);
 }
 
 /*
@@ -677,6 +686,8 @@ static int find_interrupts(struct session_parts *p, struct err *e)
 	return 0;
 }
 
+#define FILES_NEEDED 1024
+
 /* Do the rest, without privileges, and create the output. */
 static int get_ready(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
@@ -706,6 +717,18 @@ static int get_ready(
 	return rc;
 }
 
+/* The soft limit is as high as the hard one: tools/offcpu-record.c. */
+static void limit_hint(struct err *e)
+{
+	struct rlimit files;
+
+	if (e && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		e->hint[0] = '\0';
+		err_hint(e, "no more than %llu files may be open (hard limit): ulimit -Hn %d, as root",
+			(unsigned long long)files.rlim_cur, FILES_NEEDED);
+	}
+}
+
 /*
  * Load and attach the programs for O, read the maps of the targets and wait for
  * their tables. The output is created last (record/output.h): a recording that
@@ -724,6 +747,10 @@ static int session_parts_open(struct session_parts *p, const struct recorder_opt
 		return err_sys(e, -errno, "cannot create an epoll instance");
 	output_start(&out, o->path, o->force);
 	rc = use_privileges(p, o, &out, e);
+	if (rc == -EMFILE) {
+		p->refused = true; /* the other modes take fewer */
+		limit_hint(e);
+	}
 	if (!rc)
 		rc = get_ready(p, o, &out, e);
 	output_close(&out);

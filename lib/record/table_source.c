@@ -43,7 +43,7 @@ int table_source_open(const struct table_source_opts *opts, struct table_source 
 		return rc;
 	}
 	/* without a cache, tables are compiled each time */
-	table_cache_open(TABLE_CACHE_BYTES_DEFAULT, &s->cache, NULL);
+	table_cache_start(TABLE_CACHE_BYTES_DEFAULT, &s->cache, NULL);
 	*ret = s;
 	return 0;
 }
@@ -71,6 +71,11 @@ int table_source_fd(const struct table_source *s)
 pid_t table_source_worker(const struct table_source *s)
 {
 	return table_worker_pid(s->worker);
+}
+
+uint32_t table_source_store(const struct table_source *s)
+{
+	return table_cache_pid(s->cache);
 }
 
 size_t table_source_pending(const struct table_source *s)

@@ -24,7 +24,8 @@ struct table_source_opts {
 	table_worker_compile *compile; /* NULL = unwindcomp(); others are for tests */
 };
 
-/* Forks the worker: call it before anything worth protecting is open. On success the caller owns *RET. */
+/* Forks the worker and the cache's process: call it before anything worth protecting is open. On success the
+ * caller owns *RET. */
 int table_source_open(const struct table_source_opts *opts, struct table_source **ret, struct err *e);
 
 /* Ends the worker and writes new tables to the disk cache. NULL is fine. */
@@ -33,6 +34,7 @@ void table_source_close(struct table_source *s);
 /* As table_worker_fd(), table_worker_pid() and table_worker_pending(). */
 int table_source_fd(const struct table_source *s);
 pid_t table_source_worker(const struct table_source *s);
+uint32_t table_source_store(const struct table_source *s); /* as table_cache_pid() */
 size_t table_source_pending(const struct table_source *s);
 
 enum table_result {

@@ -484,6 +484,11 @@ uint32_t tableset_worker(const struct tableset *t)
 	return (uint32_t)table_source_worker(t->source);
 }
 
+uint32_t tableset_store(const struct tableset *t)
+{
+	return table_source_store(t->source);
+}
+
 /* If F is an interpreter, show it to BPF. */
 static void recognise(struct tableset *t, struct tabfile *f, const struct unwindtab *tab)
 {

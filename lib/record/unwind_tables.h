@@ -44,6 +44,7 @@ struct unwindspace *tableset_space(struct tableset *t); /* belongs to T */
 
 int tableset_fd(const struct tableset *t); /* for poll(2): readable when tables have arrived */
 uint32_t tableset_worker(const struct tableset *t); /* PID of the worker; 0 = none now */
+uint32_t tableset_store(const struct tableset *t); /* as table_cache_pid() */
 
 #define TABLESET_NO_FILE UINT32_MAX /* anonymous memory, or something that cannot have a table */
 

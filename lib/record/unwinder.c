@@ -344,6 +344,11 @@ uint32_t unwinder_worker(const struct unwinder *u)
 	return tableset_worker(u->tables);
 }
 
+uint32_t unwinder_store(const struct unwinder *u)
+{
+	return tableset_store(u->tables);
+}
+
 void unwinder_without_events(struct unwinder *u, struct process_table *procs)
 {
 	u->followed = procs;

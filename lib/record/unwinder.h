@@ -30,6 +30,7 @@ struct tableset *unwinder_tables(struct unwinder *u); /* belong to U */
 
 int unwinder_fd(const struct unwinder *u); /* as tableset_fd(), */
 uint32_t unwinder_worker(const struct unwinder *u); /* as tableset_worker() */
+uint32_t unwinder_store(const struct unwinder *u); /* as tableset_store() */
 
 /* Request the tables of what process PID maps now. They are compiled in the background. */
 void unwinder_prepare(struct unwinder *u, uint32_t pid);

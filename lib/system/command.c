@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/command.h"
 #include "system/elevated.h"
+#include "system/interrupt.h"
+#include "system/private_user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +12,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-static void child(const int start[2], const int fail[2], char *const argv[], const void *mask, bool hold)
+static void child(const struct command *c, const int start[2], const int fail[2], char *const argv[],
+	const void *mask, const struct private_user_was *was)
 {
 	sigset_t all, own;
 	char go, held;
@@ -26,11 +29,13 @@ static void child(const int start[2], const int fail[2], char *const argv[], con
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &own);
 	/* now, while the parent still has the privileges that a tracer needs */
-	held = hold && ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
+	held = c->hold && ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0;
 	if (write(fail[1], &held, 1) != 1)
 		_exit(126);
 	if (read(start[0], &go, 1) != 1)
 		_exit(127);
+	if (!private_user_after_fork(was) || (c->files.rlim_max && setrlimit(RLIMIT_NOFILE, &c->files) != 0))
+		_exit(126);
 	sigprocmask(SIG_SETMASK, mask ? mask : &own, NULL);
 	execvp(argv[0], argv);
 	code = errno;
@@ -51,6 +56,7 @@ static ssize_t read_again(int fd, void *to, size_t len)
 
 int command_prepare(struct command *c, char *const argv[], const void *mask, struct err *e)
 {
+	struct private_user_was was;
 	int start[2], fail[2], code;
 	char held = 0;
 
@@ -62,21 +68,27 @@ int command_prepare(struct command *c, char *const argv[], const void *mask, str
 		close(start[1]);
 		return err_sys(e, -errno, "cannot create a pipe");
 	}
+	/* until it execs, this process may have to kill it, and may be another user by then */
+	private_user_before_fork(&was);
 	c->pid = fork();
 	code = -errno;
+	if (c->pid != 0 && !private_user_after_fork(&was))
+		code = -EPERM;
 	if (c->pid == 0)
-		child(start, fail, argv, mask, c->hold);
+		child(c, start, fail, argv, mask, &was);
 	close(start[0]);
 	close(fail[1]);
 	c->start_fd = start[1];
 	c->fail_fd = fail[0];
-	if (c->pid > 0 && read_again(fail[0], &held, 1) == 1) {
+	if (c->pid > 0 && interrupt_wait(fail[0], -1) == 1 && read_again(fail[0], &held, 1) == 1) {
 		c->held = held;
 		return 0;
 	}
 	if (c->pid > 0) {
+		kill(c->pid, SIGKILL); /* it may be stopped */
 		waitpid(c->pid, NULL, 0);
-		code = -EPERM; /* it could not give up rights that are not the user's */
+		/* else it could not give up rights that are not the user's */
+		code = interrupt_pending() ? -EINTR : -EPERM;
 	}
 	close(start[1]);
 	close(fail[0]);
@@ -121,6 +133,11 @@ int command_go(struct command *c, const char *name, struct err *e)
 	c->start_fd = -1;
 	if (c->held)
 		await_exec(c);
+	if (interrupt_wait(c->fail_fd, -1) == -EINTR && interrupt_wait(c->fail_fd, 0) != 1) {
+		/* it may be stopped: then it has not executed anything */
+		kill(c->pid, SIGKILL);
+		code = EINTR;
+	}
 	n = read_again(c->fail_fd, &code, sizeof(code));
 	close(c->fail_fd);
 	c->fail_fd = -1;

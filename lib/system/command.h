@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct command {
@@ -18,6 +19,7 @@ struct command {
 	int start_fd; /* closing it ends the child, a byte lets it exec */
 	int fail_fd; /* close-on-exec: the child's errno when exec fails */
 	bool hold; /* set before command_prepare(): hold it after its exec */
+	struct rlimit files; /* the limit of open files that it gets; zero = ours */
 	bool held; /* set by command_prepare(): it will be held; false if ptrace(2) is not permitted */
 	int status; /* of waitpid(2), once it is reaped */
 	bool ended;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/owner.h"
 #include "system/elevated.h"
+#include "system/interrupt.h"
 #include "system/privilege_sets.h"
 #include "system/worker.h"
 
@@ -111,8 +112,11 @@ static int ask_child(const uint32_t *ids, size_t n, struct verdict *ret, struct 
 	worker_free(w);
 	if (rc || ok)
 		return rc;
-	return err_set(e, -EAGAIN, "cannot find out what user %u may read: the process that tries it failed",
-		getuid());
+	return interrupt_pending()
+		       ? err_set(e, -EINTR, "interrupted")
+		       : err_set(e, -EAGAIN,
+				 "cannot find out what user %u may read: the process that tries it failed",
+				 getuid());
 }
 
 int owner_become(struct owner *ret, struct err *e)

@@ -3,6 +3,7 @@
 #include "base/fs.h"
 #include "base/text.h"
 #include "system/maps.h"
+#include "system/private_user.h"
 #include "system/privilege_sets.h"
 
 #include <errno.h>
@@ -61,12 +62,15 @@ static void permit(int rules, const char *path, uint64_t handled)
 	syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-bool pathlock_all(void)
+bool pathlock_all(const char *folder)
 {
 	uint64_t handled;
 	_cleanup_close_ int rules = new_rules(UINT64_MAX, &handled);
 
-	return rules >= 0 && syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+	if (rules < 0)
+		return false;
+	permit(rules, folder, handled);
+	return syscall(SYS_landlock_restrict_self, rules, 0) == 0;
 }
 
 bool pathlock_writing(const char *const *paths, size_t n)
@@ -120,9 +124,11 @@ static int move_up(const struct sandbox_opts *o, int *up, struct err *e)
 static int keep_only(const struct sandbox_opts *o, struct err *e)
 {
 	_cleanup_free_ int *up = calloc(o->n_more + 1, sizeof(*up));
-	int rc = up ? move_up(o, up, e) : err_nomem(e, "descriptors"), null = open("/dev/null", O_RDWR);
+	int rc = up ? move_up(o, up, e) : err_nomem(e, "descriptors");
+	/* stray output must not go to a file that was passed to the process; a parent with a filter may open
+	 * for reading alone */
+	int null = open("/dev/null", O_RDONLY);
 
-	/* stray output must not go to a file that was passed to the process */
 	for (int i = 0; i < SANDBOX_FD; i++) {
 		if (null < 0)
 			close(i);
@@ -164,7 +170,7 @@ static void go_first_without_memory(void)
 {
 	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	if (fd >= 0 && write(fd, "1000", 4) != 4)
+	if (fd >= 0 && write(fd, SANDBOX_OOM, strlen(SANDBOX_OOM)) < 0)
 		return; /* as likely to be killed as any process */
 }
 
@@ -206,25 +212,36 @@ static int set_limits(const struct sandbox_opts *o, struct err *e)
 	return rc ? err_sys(e, rc, "cannot limit a process's resources") : 0;
 }
 
-static void drop_user(void)
+/*
+ * Become the private user of the parent, or expose this process to it. Not where
+ * the user namespace has none: the capabilities are given up anyway.
+ */
+static int drop_user(const struct sandbox_opts *o)
 {
-	const uint64_t needed = PRIV_BIT(CAP_SETUID) | PRIV_BIT(CAP_SETGID);
+	const uint64_t reads_all = PRIV_BIT(CAP_SYS_PTRACE) | PRIV_BIT(CAP_DAC_READ_SEARCH);
+	struct private_user u;
 	uint64_t have = 0;
-	int refused;
 
 	priv_sets_get(NULL, &have);
-	if (geteuid() != 0 || (have & needed) != needed)
-		return;
-	/* refused if the user namespace does not have these ids: the capabilities are given up anyway */
-	refused = setgroups(0, NULL);
-	refused |= setresgid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
-	/* the saved user stays: a parent that has given up CAP_KILL must be able to kill this process */
-	refused |= setresuid(SANDBOX_UID, SANDBOX_UID, 0);
-	(void)refused;
+	if (!private_user_possible() || !private_user_of(o->parent, &u))
+		return 0;
+	if (o->folder && setgroups(0, NULL) != 0)
+		return -errno;
+	if (o->folder || (o->keep_caps && (o->keep_caps & reads_all) != reads_all)) {
+		private_user_expose(o->parent);
+		return 0;
+	}
+	if (o->keep_caps && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0)
+		return -errno;
+	if (have & PRIV_BIT(CAP_KILL) || o->keep_caps)
+		return private_user_become(&u, false);
+	if (setgroups(0, NULL) != 0 || setresgid(u.gid, u.gid, u.gid) != 0 || setresuid(u.uid, u.uid, 0) != 0)
+		return -errno;
+	return 0;
 }
 
 /* The bounding set comes first, because emptying it needs a capability. */
-static int drop_privileges(uint64_t keep, struct err *e)
+static int drop_privileges(const struct sandbox_opts *o, struct err *e)
 {
 	int rc;
 
@@ -232,9 +249,10 @@ static int drop_privileges(uint64_t keep, struct err *e)
 		cap++) /* if the first is refused, all are */
 		;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	if (!keep)
-		drop_user();
-	rc = priv_sets_set(keep, keep);
+	rc = drop_user(o);
+	if (rc)
+		return err_sys(e, rc, "cannot become another user");
+	rc = priv_sets_set(o->keep_caps, o->keep_caps);
 	if (rc)
 		return err_sys(e, rc, "cannot give up capabilities");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
@@ -287,8 +305,16 @@ static const struct syscall_rule usual[] = {
 
 int sandbox_filter(const struct sandbox_opts *o, struct sock_fprog *ret, struct err *e)
 {
-	return o->rules ? syscall_filter_make(o->rules, o->n_rules, ret, e)
-			: syscall_filter_make(usual, ARRAY_LEN(usual), ret, e);
+	struct syscall_rule all[ARRAY_LEN(usual) + SANDBOX_RULES];
+
+	if (o->keep_caps)
+		return syscall_filter_make(o->rules, o->n_rules, 0, ret, e);
+	if (o->n_rules > SANDBOX_RULES)
+		return err_set(e, -E2BIG, "too many rules for a filter of system calls");
+	memcpy(all, usual, sizeof(usual));
+	if (o->n_rules)
+		memcpy(all + ARRAY_LEN(usual), o->rules, o->n_rules * sizeof(*o->rules));
+	return syscall_filter_make(all, ARRAY_LEN(usual) + o->n_rules, 0, ret, e);
 }
 
 /* Larger blocks are mapped: their memory returns to the kernel when they are freed. */
@@ -330,9 +356,9 @@ int sandbox_enter(const struct sandbox_opts *o, struct err *e)
 	if (!o->keep_caps)
 		go_first_without_memory();
 	rc = set_limits(o, e);
-	rc = rc ? rc : drop_privileges(o->keep_caps, e);
+	rc = rc ? rc : drop_privileges(o, e);
 	if (!rc && !o->keep_caps)
-		pathlock_all(); /* without Landlock, the system call filter still denies open(2) */
+		pathlock_all(o->folder); /* without Landlock, the system call filter still denies open(2) */
 	/* a change of the user resets both */
 	if (!rc && prctl(PR_SET_DUMPABLE, 0) != 0)
 		rc = err_sys(e, -errno, "cannot hide a process from others");

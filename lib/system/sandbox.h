@@ -28,8 +28,9 @@
 /* The Landlock version of the kernel; 0 = none, or it is disabled. */
 int pathlock_version(void);
 
-/* Deny all access by path. False if the kernel cannot do that. */
-bool pathlock_all(void);
+/* Deny all access by path but, except executing, below FOLDER (NULL = none). False if the kernel cannot do
+ * that. */
+bool pathlock_all(const char *folder);
 
 /*
  * Deny executing by path, and deny writing, creating, removing and renaming by
@@ -41,7 +42,8 @@ bool pathlock_writing(const char *const *paths, size_t n);
 
 #define SANDBOX_FD 3 /* the number that keep_fd gets; more_fds follow; 0 to 2 are /dev/null */
 #define SANDBOX_FDS 2 /* further descriptors that can be open */
-#define SANDBOX_UID 65534 /* the user and group "nobody" */
+#define SANDBOX_OOM "1000" /* oom_score_adj: the first to be killed when memory runs out */
+#define SANDBOX_RULES 24 /* at most, beside the usual ones */
 
 struct sandbox_opts {
 	int keep_fd; /* the descriptor that stays open */
@@ -54,7 +56,12 @@ struct sandbox_opts {
 	size_t n_received; /* descriptors that it may receive over keep_fd and hold; 0 = SANDBOX_FDS */
 	uint64_t keep_caps; /* a bit set of capabilities that it has and keeps: for a process that opens files
 			       and parses nothing */
-	/* the system calls that it may make, for use with keep_caps; NULL = the usual ones */
+	/*
+	 * The one folder whose files it may read, create, rename and remove, as the
+	 * user that the caller is, without capabilities; NULL = none
+	 */
+	const char *folder;
+	/* the system calls that it may make: with keep_caps these alone, else beside the usual ones */
 	const struct syscall_rule *rules;
 	size_t n_rules;
 	const struct sock_fprog
@@ -83,22 +90,24 @@ int child_bind(pid_t parent, struct err *e);
  *   with the parent;
  * - with Landlock in the kernel, it cannot access any path of any file system;
  * - it has no capability and cannot get any by exec. If it was root and may change
- *   that (CAP_SETUID, CAP_SETGID), its user and group become SANDBOX_UID and its
- *   supplementary groups are removed, but the saved user stays, so that a parent
- *   without CAP_KILL can kill it. Children of a parent that has given up its
- *   capabilities (system/drop.h) keep the user ID of root, which gives them
- *   nothing: no path is accessible and no permitted system call takes one;
+ *   that (CAP_SETUID, CAP_SETGID), it is the parent's private user
+ *   (system/private_user.h), without supplementary groups. A parent without
+ *   CAP_KILL that stays root must be able to kill it: then the saved user stays.
+ *   The children of a recorder that has become its private user are that user;
  * - it leaves no core, cannot be traced, and is the first to be killed when memory
- *   runs out, if its parent may still write to /proc;
+ *   runs out: see worker_first_without_memory() in system/worker.h for a parent
+ *   that may not write to /proc any more;
  * - it may make system calls to read and write at an offset, to get the size of
  *   open files and truncate them, close, recvmsg, sendmsg, and for private
  *   anonymous memory that is not executable, time, random bytes and exit. Any
  *   other system call kills it with SIGSYS. Without seccomp filters in the kernel,
  *   all the rest still holds.
  *
- * With keep_caps, exactly these capabilities stay permitted and effective, the
- * user stays, paths stay accessible (Landlock would deny access to other
- * processes), and `rules` lists the permitted system calls.
+ * With keep_caps, exactly these capabilities stay permitted and effective, paths
+ * stay accessible (Landlock would deny access to other processes), and `rules`
+ * lists the permitted system calls. It is the private user too if it keeps
+ * CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; without these, the effective user
+ * stays, for what root owns is all that it can read. So it does with `folder`.
  *
  * -errno if something essential is refused. Then the process must only call
  * _exit(2), but SANDBOX_FD is usable unless the error is -EMFILE.

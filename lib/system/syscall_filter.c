@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #define PROGRAM_BYTES_MAX (BPF_MAXINSNS * sizeof(struct sock_filter))
 
@@ -15,7 +16,11 @@ static int add_rules(scmp_filter_ctx c, const struct syscall_rule *rules, size_t
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		const struct syscall_rule *r = &rules[i];
-		uint32_t action = r->error ? SCMP_ACT_ERRNO((uint32_t)r->error) : SCMP_ACT_ALLOW;
+		uint32_t action;
+
+		if (r->call < 0)
+			continue;
+		action = r->error ? SCMP_ACT_ERRNO((uint32_t)r->error) : SCMP_ACT_ALLOW;
 
 		rc = seccomp_rule_add_exact_array(c, action, r->call, r->n, r->when);
 	}
@@ -40,7 +45,8 @@ static int export(scmp_filter_ctx c, struct sock_fprog *ret, struct err *e)
 	return 0;
 }
 
-int syscall_filter_make(const struct syscall_rule *rules, size_t n, struct sock_fprog *ret, struct err *e)
+int syscall_filter_make(
+	const struct syscall_rule *rules, size_t n, int otherwise, struct sock_fprog *ret, struct err *e)
 {
 	scmp_filter_ctx c;
 	int rc;
@@ -48,7 +54,7 @@ int syscall_filter_make(const struct syscall_rule *rules, size_t n, struct sock_
 	*ret = (struct sock_fprog){ 0 };
 	if (prctl(PR_GET_SECCOMP) < 0 && errno == EINVAL)
 		return 0;
-	c = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	c = seccomp_init(otherwise ? SCMP_ACT_ERRNO((uint32_t)otherwise) : SCMP_ACT_KILL_PROCESS);
 	if (!c)
 		return err_nomem(e, "a filter of system calls");
 	rc = add_rules(c, rules, n);
@@ -68,4 +74,12 @@ int syscall_filter_install(const struct sock_fprog *f, struct err *e)
 	if (f->len && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, f, 0, 0) != 0 && errno != EINVAL)
 		return err_sys(e, -errno, "cannot filter system calls");
 	return 0; /* EINVAL: a kernel without such filters */
+}
+
+int syscall_filter_install_all(const struct sock_fprog *f, struct err *e)
+{
+	if (f->len && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, f) != 0 &&
+		errno != EINVAL)
+		return err_sys(e, -errno, "cannot filter system calls");
+	return 0;
 }

@@ -2,8 +2,8 @@
 /*
  * syscall_filter - system call filters, built from tables of rules with libseccomp.
  *
- * A system call that no rule matches kills the process, as does one of another
- * ABI (x32, 32 bits). Sources: seccomp_rule_add(3), seccomp(2).
+ * A system call that no rule matches kills the process or is refused; one of
+ * another ABI (x32, 32 bits) kills it. Sources: seccomp_rule_add(3), seccomp(2).
  */
 #ifndef STACKTOOLS_SYSTEM_SYSCALL_FILTER_H
 #define STACKTOOLS_SYSTEM_SYSCALL_FILTER_H
@@ -46,15 +46,21 @@ struct syscall_rule {
 #define SYSCALL_INT(n, value) SYSCALL_BITS(n, UINT32_MAX, value)
 
 /*
- * Build the filter program of N rules. Release *RET with syscall_filter_free().
+ * Build the filter program of N rules; those that name a system call which this
+ * architecture does not have are ignored. What no rule matches is refused with the
+ * errno OTHERWISE, or, if that is 0, kills the process. Release *RET with syscall_filter_free().
  * Allocates memory, so call it before the fork. Takes 20 microseconds, half a
  * millisecond the first time. The program is empty (len 0) if the kernel has no
  * filters.
  */
-int syscall_filter_make(const struct syscall_rule *rules, size_t n, struct sock_fprog *ret, struct err *e);
+int syscall_filter_make(
+	const struct syscall_rule *rules, size_t n, int otherwise, struct sock_fprog *ret, struct err *e);
 void syscall_filter_free(struct sock_fprog *f); /* a zeroed one is fine */
 
 /* Install F permanently for this thread and its children. no_new_privs must be set. */
 int syscall_filter_install(const struct sock_fprog *f, struct err *e);
+
+/* The same for all threads of the process. */
+int syscall_filter_install_all(const struct sock_fprog *f, struct err *e);
 
 #endif

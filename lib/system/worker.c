@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/worker.h"
 #include "base/clock.h"
+#include "system/interrupt.h"
+#include "system/private_user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -206,19 +208,60 @@ __attribute__((noreturn)) static void be_worker(
 
 /* --- the parent --- */
 
-/* fork(2) with all signals blocked in the child: none of our handlers runs there before they are reset. */
-static pid_t fork_silently(void)
+/*
+ * The oom_score_adj of this process, while it is open: a mutable global, because
+ * it is the process's own. Several threads may fork.
+ */
+static struct {
+	pthread_mutex_t lock;
+	int fd; /* 0 = not open */
+	char own[16]; /* its value otherwise */
+} oom = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void worker_first_without_memory(void)
 {
+	int fd = oom.fd ? -1 : open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	ssize_t n = fd > 0 ? pread(fd, oom.own, sizeof(oom.own) - 1, 0) : -1;
+
+	if (n > 0)
+		oom.fd = fd;
+	else if (fd >= 0)
+		close(fd);
+}
+
+static void set_oom(const char *value)
+{
+	if (oom.fd && write(oom.fd, value, strlen(value)) < 0)
+		return; /* its workers are as likely to be killed as it is */
+}
+
+/*
+ * fork(2) with all signals blocked in the child: none of our handlers runs there
+ * before they are reset. EXPOSED: private_user_before_fork().
+ */
+static pid_t fork_silently(bool exposed)
+{
+	struct private_user_was was = { 0 };
 	sigset_t all, old;
 	pid_t pid;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_mutex_lock(&oom.lock);
+	set_oom(SANDBOX_OOM);
+	if (exposed)
+		private_user_before_fork(&was);
 	pid = fork();
 	if (pid < 0)
 		pid = -errno;
-	if (pid != 0)
+	if (pid != 0) {
+		if (!private_user_after_fork(&was) && pid > 0)
+			abort(); /* it was possible a moment ago; this process must not go on as someone else
+				  */
+		set_oom(oom.own);
+		pthread_mutex_unlock(&oom.lock);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	}
 	return pid;
 }
 
@@ -238,7 +281,7 @@ static pid_t fork_worker(const struct worker_opts *o, int sock, int other, struc
 	}
 	if (rc)
 		return rc;
-	pid = fork_silently();
+	pid = fork_silently(o->sandbox || o->exposed);
 	if (pid == 0) {
 		if (!o->sandbox)
 			close(other);
@@ -324,17 +367,14 @@ int worker_send(struct worker *w, const void *request, size_t len, const int *fd
 	return rc == -ECONNRESET ? -EPIPE : rc;
 }
 
+/* False if the time is over, or the user wants an end. */
 static bool wait_for(int sock, int timeout_ms, uint64_t end_ns)
 {
-	struct pollfd p = { .fd = sock, .events = POLLIN };
 	uint64_t now = now_ns();
-	int ms = -1;
 
 	if (timeout_ms >= 0 && now >= end_ns)
 		return false;
-	if (timeout_ms >= 0)
-		ms = (int)((end_ns - now + 999999) / 1000000);
-	return poll(&p, 1, ms) >= 0 || errno == EINTR;
+	return interrupt_wait(sock, timeout_ms < 0 ? -1 : (int)((end_ns - now + 999999) / 1000000)) >= 0;
 }
 
 /* A received message: N bytes after its head, the first SIZE of them at BYTES. */
@@ -502,6 +542,7 @@ int worker_ready(struct worker *w, struct err *e)
 	uint64_t end_ns = now_ns() + REPLY_SECONDS * UINT64_C(1000000000);
 	struct worker_end end;
 	struct worker_reply r;
+	bool waited;
 	int rc = 0;
 
 	if (!w || w->ready)
@@ -512,9 +553,17 @@ int worker_ready(struct worker *w, struct err *e)
 	}
 	if (w->ready)
 		return 0;
-	worker_stop(w, GRACE_MS, &end);
-	snprintf(w->stats.why, sizeof(w->stats.why), "%s", end.why);
-	return err_set(e, w->refusal ? w->refusal : -EIO, "%s", end.why);
+	waited = !rc && w->sock >= 0;
+	worker_stop(w, waited ? 0 : GRACE_MS, &end);
+	if (!waited)
+		snprintf(w->stats.why, sizeof(w->stats.why), "%s", end.why);
+	else if (interrupt_pending())
+		snprintf(w->stats.why, sizeof(w->stats.why), "interrupted before %s had begun", w->opts.who);
+	else
+		snprintf(w->stats.why, sizeof(w->stats.why),
+			"%s did not begin within %d s, as if stopped, and was killed", w->opts.who,
+			REPLY_SECONDS);
+	return err_set(e, w->refusal ? w->refusal : waited ? -ETIMEDOUT : -EIO, "%s", w->stats.why);
 }
 
 /* Stop a worker that cannot be used any more. WHAT: what it did; NULL = it has ended. */
@@ -597,7 +646,7 @@ int worker_try(int (*fn)(void *arg), void *arg)
 {
 	const struct rlimit no_core = { 0 };
 	/* in this order: getpid() differs in the child */
-	const pid_t parent = getpid(), pid = fork_silently();
+	const pid_t parent = getpid(), pid = fork_silently(false);
 	pid_t got;
 	int status;
 

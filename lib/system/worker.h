@@ -67,6 +67,7 @@ struct worker_opts {
 	 */
 	const struct sandbox_opts *sandbox;
 	bool keep_stdio; /* without a sandbox: keep the standard streams too */
+	bool exposed; /* without a sandbox: the caller may end it after it has become its private user */
 	bool reports; /* it sends messages without requests, and serves none */
 	bool hurry; /* replies are urgent: the child calls worker_hurry() */
 	int (*prepare)(
@@ -86,7 +87,11 @@ int worker_start(const struct worker_opts *o, struct worker **ret, struct err *e
 int worker_restart(struct worker *w, struct err *e); /* a new process, after worker_stop() */
 void worker_free(struct worker *w); /* ends it; NULL is fine */
 
-/* Wait at most ten seconds until it is in its sandbox. If that fails, it is stopped. W NULL: 0. */
+/*
+ * Wait at most ten seconds until it is in its sandbox. If that fails, it is
+ * stopped. W NULL: 0. This and all other waits for a worker end early if the user
+ * wants an end (system/interrupt.h).
+ */
 int worker_ready(struct worker *w, struct err *e);
 
 uint32_t worker_pid(const struct worker *w); /* 0 = none, or it was stopped, or W is NULL */
@@ -162,6 +167,14 @@ int worker_wait(struct worker *w, unsigned int seconds, struct err *e);
  * child.
  */
 int worker_try(int (*fn)(void *arg), void *arg);
+
+/*
+ * For a process that is about to lose the right to open its /proc files: workers
+ * that it starts later are the first to be killed when memory runs out, as those
+ * before. They get that by inheritance: the process itself has their
+ * oom_score_adj while it forks.
+ */
+void worker_first_without_memory(void);
 
 /*
  * Make this thread run as soon as it wakes up, if permitted: with a short time

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/table.h"
+#include "base/fs.h"
 #include "base/hash.h"
 #include "base/search.h"
 #include "base/text.h"
 #include "runtime_abi.h"
+#include "system/worker.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define UNWINDTAB_MAGIC UINT64_C(0x3762617477755453) /* "STuwtab7" */
 
@@ -330,7 +334,10 @@ const char *unwindtab_left_text(unsigned int left)
 _Static_assert(NAME_CAP <= DISKCACHE_NAME_CAP, "a name fits");
 
 struct table_cache {
-	struct diskcache *disk;
+	struct diskcache *disk; /* NULL = through the process */
+	struct worker *worker;
+	uint64_t limit;
+	struct diskcache_stats stats; /* of requests to the process */
 	uint64_t nameless; /* requests without a build ID: misses */
 };
 
@@ -358,14 +365,179 @@ static int check(const uint8_t *bytes, size_t len, struct err *e)
 	return unwindtab_view(bytes, len, &view, e);
 }
 
+static const struct diskcache_kind tables = { SUFFIX, "unwind table", check };
+
 int table_cache_open(uint64_t limit, struct table_cache **ret, struct err *e)
 {
-	static const struct diskcache_kind kind = { SUFFIX, "unwind table", check };
 	_cleanup_free_ struct table_cache *c = calloc(1, sizeof(*c));
-	int rc = c ? diskcache_open(&kind, limit, &c->disk, e) : err_nomem(e, "a cache");
+	int rc = c ? diskcache_open(&tables, limit, &c->disk, e) : err_nomem(e, "a cache");
 
 	if (rc == 0)
 		*ret = TAKE_PTR(c);
+	return rc;
+}
+
+/* --- the process that opens and stores entries for a recorder --- */
+
+enum store_kind { STORE_OPEN, STORE_PUT, STORE_REMOVE };
+
+/* STORE_PUT: with a descriptor that has the bytes of the entry. */
+struct store_request {
+	uint32_t kind;
+	char name[NAME_CAP]; /* with NUL */
+};
+
+/* In the process: the bytes of descriptor FD. */
+static int put_from(struct diskcache *disk, const char *name, int fd, uint64_t limit, struct err *e)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct stat st;
+	int rc;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0 || (uint64_t)st.st_size > limit)
+		return err_set(e, -EINVAL, "no bytes for the cache");
+	bytes = malloc((size_t)st.st_size);
+	if (!bytes)
+		return err_nomem(e, "an entry of the cache");
+	rc = readfd_at(fd, bytes, (size_t)st.st_size, 0);
+	return rc ? err_sys(e, rc, "cannot read an entry for the cache")
+		  : diskcache_put(disk, name, bytes, (size_t)st.st_size, e);
+}
+
+/* A worker_fn. */
+static int serve(void *ctx, const void *request, size_t len, int *fds, struct worker_answer *a)
+{
+	const struct store_request *q = request;
+	const struct table_cache *c = ctx;
+
+	if (len != sizeof(*q) || !memchr(q->name, 0, sizeof(q->name)))
+		return -EPERM;
+	if (q->kind == STORE_OPEN) {
+		a->fd = diskcache_open_entry(c->disk, q->name, &a->err);
+		return a->fd < 0 ? a->fd : 0;
+	}
+	if (q->kind == STORE_PUT)
+		return put_from(c->disk, q->name, fds[0], c->limit, &a->err);
+	if (q->kind != STORE_REMOVE)
+		return -EPERM;
+	diskcache_remove(c->disk, q->name);
+	return 0;
+}
+
+static int trust(const uint8_t *bytes, size_t len, struct err *e)
+{
+	(void)bytes, (void)len, (void)e;
+	return 0;
+}
+
+static int run(void *arg, int sock)
+{
+	/* the tables are checked by who uses them */
+	static const struct diskcache_kind unchecked = { SUFFIX, "unwind table", trust };
+	struct table_cache *c = arg;
+	struct store_request q;
+
+	if (diskcache_open(&unchecked, c->limit, &c->disk, NULL) != 0)
+		return 1;
+	worker_serve(sock, &q, sizeof(q), serve, c);
+	return 0;
+}
+
+#define STORE_MEMORY (UINT64_C(64) << 20) /* beside an entry */
+
+int table_cache_start(uint64_t limit, struct table_cache **ret, struct err *e)
+{
+	/* paths are limited by Landlock, not here */
+	static const struct syscall_rule rules[] = { SYSCALL_ALLOW(openat), SYSCALL_ALLOW(newfstatat),
+		SYSCALL_ALLOW(read), SYSCALL_ALLOW(write), SYSCALL_ALLOW(lseek), SYSCALL_ALLOW(getdents64),
+		SYSCALL_ALLOW(renameat), SYSCALL_ALLOW(unlinkat), SYSCALL_ALLOW(utimensat),
+		SYSCALL_ALLOW(geteuid), SYSCALL_ALLOW_IF(fcntl, SYSCALL_INT(1, F_GETFL)),
+		SYSCALL_ALLOW_IF(fcntl, SYSCALL_INT(1, F_SETFD)) };
+	_cleanup_free_ struct table_cache *c = NULL;
+	struct table_cache *direct = NULL;
+	char path[PATH_MAX];
+	const struct sandbox_opts box = { .comm = "unwind-cache",
+		.memory_bytes = STORE_MEMORY + limit,
+		.file_bytes = limit,
+		.n_received = 8,
+		.folder = path,
+		.rules = rules,
+		.n_rules = ARRAY_LEN(rules) };
+	/* creates the folder, and says why there is no cache */
+	int rc = table_cache_open(limit, &direct, e);
+
+	table_cache_close(direct);
+	rc = rc ? rc : diskcache_place(tables.what, path, e);
+	if (rc)
+		return rc;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_nomem(e, "a cache");
+	c->limit = limit;
+	rc = worker_start(&(struct worker_opts){ .who = "the process that stores unwind tables",
+				  .sandbox = &box,
+				  .hurry = true,
+				  .run = run,
+				  .arg = c },
+		&c->worker, e);
+	if (!rc)
+		*ret = TAKE_PTR(c);
+	return rc;
+}
+
+uint32_t table_cache_pid(const struct table_cache *c)
+{
+	return c ? worker_pid(c->worker) : 0;
+}
+
+#define STORE_MS                                                                                             \
+	2000 /* a disk may block its writers, and a process may be stopped: then there is no cache           \
+	      */
+
+/* FD: a descriptor to send, or -1; then that of the reply, or -1. 0 or -errno. */
+static int ask(struct table_cache *c, const struct store_request *q, int *fd, struct err *e)
+{
+	struct worker_reply r = { .fd = -1 };
+	int rc = worker_send(c->worker, q, sizeof(*q), fd, *fd >= 0);
+
+	*fd = -1;
+	rc = rc ? rc : worker_receive(c->worker, STORE_MS, NULL, 0, true, &r);
+	if (rc != 1) {
+		worker_stop(c->worker, 0, NULL);
+		return err_set(e, -ENOTCONN, "the process that stores unwind tables did not reply");
+	}
+	*fd = r.fd;
+	return r.error ? err_set(e, r.error, "%s", r.why) : 0;
+}
+
+static int get_through(
+	struct table_cache *c, const struct store_request *q, uint8_t **ret, size_t *len, struct err *e)
+{
+	_cleanup_close_ int fd = -1;
+	struct store_request bad = *q;
+	int rc = ask(c, q, &fd, e), none = -1;
+
+	rc = rc ? rc : fd < 0 ? -EMFILE : diskcache_read_entry(&tables, fd, ret, len, e);
+	c->stats.hits += rc == 0;
+	c->stats.bad += rc == -EINVAL;
+	c->stats.misses += rc && rc != -EINVAL;
+	if (fd >= 0 && rc == -EINVAL) {
+		bad.kind = STORE_REMOVE;
+		ask(c, &bad, &none, NULL);
+	}
+	return rc;
+}
+
+static int put_through(
+	struct table_cache *c, const struct store_request *q, const uint8_t *bytes, size_t len, struct err *e)
+{
+	_cleanup_close_ int fd = worker_memfd("unwind-table");
+	int to = fd, rc = fd < 0 ? fd : writefd_at(fd, bytes, len, 0);
+
+	rc = rc ? err_sys(e, rc, "cannot hand over an unwind table") : ask(c, q, &to, e);
+	if (to >= 0 && to != fd)
+		close(to);
+	c->stats.puts += !rc;
 	return rc;
 }
 
@@ -373,7 +545,9 @@ void table_cache_close(struct table_cache *c)
 {
 	if (!c)
 		return;
-	diskcache_close(c->disk);
+	if (c->disk)
+		diskcache_close(c->disk);
+	worker_free(c->worker);
 	free(c);
 }
 
@@ -398,10 +572,11 @@ static bool entry_name(const struct table_cache_key *k, char name[NAME_CAP])
 int table_cache_get(
 	struct table_cache *c, const struct table_cache_key *key, uint8_t **ret, size_t *len, struct err *e)
 {
-	char name[NAME_CAP];
+	struct store_request q = { .kind = STORE_OPEN };
 
-	if (entry_name(key, name))
-		return diskcache_get(c->disk, name, ret, len, e);
+	if (entry_name(key, q.name))
+		return c->disk ? diskcache_get(c->disk, q.name, ret, len, e)
+			       : get_through(c, &q, ret, len, e);
 	c->nameless++;
 	return err_set(e, -ENOENT, "no build ID to find an unwind table by");
 }
@@ -409,15 +584,17 @@ int table_cache_get(
 int table_cache_put(struct table_cache *c, const struct table_cache_key *key, const uint8_t *bytes,
 	size_t len, struct err *e)
 {
-	char name[NAME_CAP];
+	struct store_request q = { .kind = STORE_PUT };
 
-	if (!entry_name(key, name))
+	if (!entry_name(key, q.name))
 		return err_set(e, -EINVAL, "no build ID to keep an unwind table by");
-	return diskcache_put(c->disk, name, bytes, len, e);
+	return c->disk ? diskcache_put(c->disk, q.name, bytes, len, e) : put_through(c, &q, bytes, len, e);
 }
 
 void table_cache_stats(const struct table_cache *c, struct diskcache_stats *ret)
 {
-	diskcache_stats(c->disk, ret);
+	*ret = c->stats;
+	if (c->disk)
+		diskcache_stats(c->disk, ret);
 	ret->misses += c->nameless;
 }

@@ -170,6 +170,16 @@ bool table_cache_same_file(const struct table_cache_key *a, const struct table_c
  * caller then continues without a cache.
  */
 int table_cache_open(uint64_t limit, struct table_cache **ret, struct err *e);
+
+/*
+ * The same through a process of its own, unwind-cache, which keeps the caller's
+ * user and access to the cache's directory alone: for a recorder that gives up
+ * its user and opening files for writing (system/drop.h). It opens entries for
+ * reading, and stores bytes that it is handed; it looks into neither.
+ */
+int table_cache_start(uint64_t limit, struct table_cache **ret, struct err *e);
+uint32_t table_cache_pid(const struct table_cache *c); /* of that process; 0 = none, or it has ended */
+
 void table_cache_close(struct table_cache *c); /* NULL is fine */
 
 /*

@@ -411,7 +411,7 @@ int main(void)
 	tap_ok(&t, broker_start(&(struct broker_opts){ 0 }, &o, &e) == 0 && worker_ready(o, &e) == 0,
 		"a broker starts");
 	is_confined(&t, o);
-	tap_ok(&t, priv_drop_now(&(struct priv_drop_opts){ 0 }, &d, &e) == 0 && !d.kept,
+	tap_ok(&t, priv_drop_now(&(struct priv_drop_opts){ .private_user = true }, &d, &e) == 0 && !d.kept,
 		"the process that uses the broker has no privileges left");
 	opens_processes(&t, o, &x, &f);
 	opens_mappings(&t, o, &x, &f);

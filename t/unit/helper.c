@@ -364,7 +364,8 @@ int main(void)
 	tap_ok(&t, sock_without >= 0 && sock_with >= 0,
 		"a helper starts, and another one that may read memory");
 	tap_ok(&t,
-		priv_drop_now(&(struct priv_drop_opts){ .paths = true }, &dropped, NULL) == 0 &&
+		priv_drop_now(&(struct priv_drop_opts){ .paths = true, .private_user = true }, &dropped,
+			NULL) == 0 &&
 			!dropped.kept,
 		"all privileges are dropped");
 	is_confined(&t, without);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
+#include "system/private_user.h"
 #include "system/privileges.h"
 #include "system/sandbox.h"
 
@@ -468,8 +469,10 @@ static void looks(struct tap *t, bool root)
 		"the child has no capability");
 	if (root) {
 		tap_ok(t, !s.bounding, "the child's bounding set is empty");
-		tap_ok(t, s.uid == SANDBOX_UID && field(text, "\nGid:\t", 10) == SANDBOX_UID,
-			"the child runs as the user and group nobody");
+		tap_ok(t,
+			s.uid == PRIVATE_USER_BASE + (uint32_t)getpid() &&
+				field(text, "\nGid:\t", 10) == s.uid,
+			"the child runs as a user and group that are the parent's alone");
 		tap_ok(t, strstr(text, "\nGroups:\t \n") || strstr(text, "\nGroups:\t\n"),
 			"the child has no supplementary groups");
 	}

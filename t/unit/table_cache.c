@@ -609,6 +609,65 @@ static void leaks_nothing(struct tap *t)
 	tap_eq_u64(t, files_in("/proc/self/fd"), before, "a closed cache leaves no descriptor open");
 }
 
+/* --- through a process of its own --- */
+
+/* The first letters of the effective user, and of the real one, of the process PID; NULL = gone. */
+static bool users_of(uint32_t pid, unsigned int *real, unsigned int *effective)
+{
+	char path[64], line[256];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "Uid: %u %u", real, effective) == 2;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void apart(struct tap *t)
+{
+	unsigned int real = 0, effective = 1;
+	struct table_cache *c = NULL;
+	struct diskcache_stats s;
+	struct err e = { 0 };
+	struct stat st;
+	size_t len;
+	_cleanup_free_ uint8_t *bytes = table(1, 7, &len);
+
+	empty_place();
+	if (!tap_ok(t, table_cache_start(TABLE_CACHE_BYTES_DEFAULT, &c, &e) == 0 && table_cache_pid(c),
+		    "the cache can be used through a process of its own: %s", e.msg))
+		return;
+	tap_ok(t, get(c, 1, 1, &e) == -ENOENT && strstr(e.msg, place),
+		"through the process, a table that was never put gives ENOENT and names the directory");
+	tap_ok(t, put(c, 1, 1) && put(c, 2, 40) && get(c, 1, 1, NULL) == 0 && get(c, 2, 40, NULL) == 0,
+		"tables come back unchanged");
+	tap_ok(t, stat(entry(1), &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 07777) == 0600,
+		"the entry is a file of the caller's user");
+	bytes[len - 1] ^= 1;
+	write_file(entry(7), bytes, len, 0600);
+	tap_ok(t, get(c, 7, 1, &e) == -EINVAL && !exists(entry(7)),
+		"a damaged entry is not used, and removed: %s", e.msg);
+	tap_ok(t,
+		users_of(table_cache_pid(c), &real, &effective) && effective == geteuid() &&
+			(geteuid() || real != 0),
+		"the process has the caller's user as effective user alone");
+	table_cache_stats(c, &s);
+	tap_ok(t, s.puts == 2 && s.hits == 2 && s.misses == 1 && s.bad == 1, "requests are counted");
+	if (table_cache_pid(c))
+		kill((pid_t)table_cache_pid(c), SIGKILL);
+	tap_ok(t, get(c, 1, 1, NULL) == -ENOTCONN && !put(c, 3, 1) && !table_cache_pid(c),
+		"without the process there is no table, and none is kept");
+	table_cache_close(c);
+	setenv("STACKTOOLS_CACHE", "", 1);
+	tap_ok(t, table_cache_start(1, &c, &e) == -ENOENT && strstr(e.msg, "turned off"),
+		"a cache that is turned off needs no process");
+	setenv("STACKTOOLS_CACHE", place, 1);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -626,6 +685,7 @@ int main(void)
 	is_no_place(&t);
 	has_a_limit(&t);
 	is_shared(&t);
+	apart(&t);
 	on_bad_disks(&t);
 	leaks_nothing(&t);
 	finds_its_place(&t);
