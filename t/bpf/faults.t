@@ -12,7 +12,7 @@ verdicts() { # each row's name and verdict
 	sed -nE 's/^\| ([^|]*) \|.*\| ([^|]*) \|$/\1: \2/p' "$out" | sed 1d
 }
 
-faults "output in" "output is" "disk" "file size" "recorder: SIG" "recorded process" "capture"
+faults "output in " "output is" "disk" "file size" "recorder: SIG" "recorded process" "capture"
 is "$(verdicts | grep -v ': ok$')" "" "full disks, signals, and damaged captures are what they should be"
 is "$rc $(verdicts | wc -l)" "0 12" "each of these faults has a row, and the status is 0"
 like "$(tail -n 1 "$out")" "^12 faults, 12 as it should be; Linux $(uname -r), " "the last line says how many, and where"
