@@ -28,7 +28,7 @@ printf '#!/bin/sh\n"%s/offcpu-record" "$@"\nexit 0\n' "$BIN" >"$TMP/bin/offcpu-r
 chmod +x "$TMP/bin/symbolize" "$TMP/bin/offcpu-record"
 run env STACKTOOLS_BIN="$TMP/bin" timeout 100 sh "$TOP/scripts/faults" "output is" "capture cut"
 is "$rc $(verdicts)" "1 output is /dev/full: NOT: status 0, not 2
-capture cut at each 1/100: NOT: status symbolize: 139, not 0" "a wrong status and a crash are reported, and the status is 1"
+capture cut at each 1/25: NOT: status symbolize: 139, not 0" "a wrong status and a crash are reported, and the status is 1"
 status 64 "a fault that does not exist is a mistake" timeout 100 sh "$TOP/scripts/faults" "no such thing"
 
 tap_done
