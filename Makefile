@@ -8,7 +8,7 @@
 #   make bench        ratios against the peers (scripts/bench)
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, layers, manual, CLI contract
-#   make fuzz         libFuzzer programs into obj/t/fuzz/ (clang)
+#   make fuzz         libFuzzer programs into obj/t/fuzz/ (clang); scripts/fuzz runs them for a minute
 #   make completions  what bash, zsh and fish need to complete command lines, into obj/
 #   make install      prefix=/usr/local DESTDIR=; make uninstall takes the same
 #   make dist         the committed tree as stacktools-VERSION.tar.gz
@@ -78,11 +78,12 @@ HARD_LDFLAGS = $(if $(STATIC),-static-pie -s,-pie) -Wl,-z,relro,-z,now,-z,noexec
 
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf \
+# Debug information names sources from the top of the tree, wherever that was: builds are reproducible.
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) '-fdebug-prefix-map=$(CURDIR)=.' $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf \
 	-isystem $(SHARED)/bpf -isystem $(SHARED)/gen
 DEPS = -MD -MP
 # NULL + 0 is "pointer-overflow" to clang, not to gcc, and no fault: an empty array is NULL.
-FUZZ_FLAGS := -g -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+FUZZ_FLAGS := -gline-tables-only -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
 	-fno-sanitize=pointer-overflow -Wno-everything
 LINK = $(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) -Wl,--as-needed $(HARD_LDFLAGS) $(LDFLAGS)
 LIBS := -lbpf -lcap -lseccomp -lz -ldeflate -lzstd -llzma -liberty -lm
@@ -238,7 +239,7 @@ $(SHARED)/gen/%.sha256.h: lib/flame/% $(SHARED)/bpf/.flags
 # What everything was compiled with: other flags compile everything again. The
 # first time, and whenever they change, the prerequisites are looked for too.
 SHARED_FLAGS_NOW := $(CC) / $(CLANG) $(subst $(CURDIR),TOP,$(BPF_CFLAGS)) / $(BPFTOOL)
-FLAGS_NOW := $(subst $(SHARED),SHARED,$(subst -static-pie -s,-pie,$(LINK))) / $(SHARED_FLAGS_NOW) / $(FUZZ_FLAGS)
+FLAGS_NOW := $(subst $(CURDIR),TOP,$(subst $(SHARED),SHARED,$(subst -static-pie -s,-pie,$(LINK)))) / $(SHARED_FLAGS_NOW) / $(FUZZ_FLAGS)
 $(OBJ)/.flags: NOW := $(FLAGS_NOW)
 $(SHARED)/bpf/.flags: NOW := $(SHARED_FLAGS_NOW)
 ifneq ($(file <$(OBJ)/.flags),$(FLAGS_NOW))

@@ -149,7 +149,9 @@ ok 'the column of a least set says ok, and those of the sets with one less do no
 		}
 	}
 	die "nothing compared" unless $n > 50 && $m > 50' "$json"
-programs=$("$bpftool" gen skeleton "$OBJ/bpf/offcpu.bpf.o" 2>/dev/null |
+shared=$OBJ
+[ -d "$OBJ/bpf" ] || shared=$TOP/obj # a build of another kind, as SAN=1, has the BPF programs of the plain one
+programs=$("$bpftool" gen skeleton "$shared/bpf/offcpu.bpf.o" 2>/dev/null |
 	sed -n '/struct {/,/} progs;/s/.*struct bpf_program \*\(.*\);/\1/p' | sort)
 is "$(query 'map { $_->{id} =~ /^record\.(.*)/ } @{$d->{caps}{steps}}' | sort | tr '\n' ' ')" "$(echo "$programs" | tr '\n' ' ')" \
 	'there is a step for each program of the recorder'

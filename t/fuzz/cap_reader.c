@@ -6,7 +6,8 @@
  * into blocks and adds correct headers, numbers and checksums: one byte of
  * type, two of length, the payload. An input that begins with the magic is used
  * unchanged. The target also runs the code that uses a capture directly after
- * its reader.
+ * its reader, and reads the capture flush by flush, as `symbolize --live` does:
+ * what is in it must be the same.
  */
 #include "capture/format.h"
 #include "capture/reader.h"
@@ -15,6 +16,7 @@
 #include "symbols/resolve.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,7 +48,8 @@ static uint64_t use(const struct cap_reader *c)
 		const struct cap_sample *s = &c->samples[i];
 		const struct cap_stack *k = &c->stacks[s->kstack], *u = &c->stacks[s->ustack];
 
-		sum += strlen(c->procs[s->proc].comm) + (cap_reader_thread(c, s->proc, s->tid) != NULL);
+		sum += strlen(c->procs[s->proc].comm) +
+		       (cap_reader_thread(c, s->proc, s->tid, s->first_ns) != NULL);
 		for (uint32_t f = 0; f < k->len; f++)
 			sum += cap_reader_ksym(c, k->frames[f]) != NULL;
 		for (uint32_t f = 0; f < u->len; f++) {
@@ -57,6 +60,8 @@ static uint64_t use(const struct cap_reader *c)
 			sum += m && m->file != CAPTURE_NONE ? strlen(c->files[m->file].path) : unsure;
 		}
 	}
+	for (uint64_t i = 0; c->waits && i < c->n_waits; i++)
+		sum += c->samples[c->waits[i].key].proc + c->waits[i].total_ns;
 	for (size_t i = 0; i < c->n_images; i++)
 		for (size_t k = 0; k < c->images[i].len; k++)
 			sum += c->images[i].bytes[k];
@@ -129,6 +134,42 @@ static void use_files(const struct cap_reader *c)
 	cap_stack_files_free(&f);
 }
 
+/* B as a file that grows; WHOLE is what cap_reader_parse() had in it. */
+static void use_flushes(const struct buf *b, const struct cap_reader *whole)
+{
+	static int file = -1;
+	const bool waits = b->len & 1;
+	uint64_t *counts = calloc(whole->n_samples + 1, sizeof(*counts));
+	volatile uint64_t sink;
+	struct cap_reader *c;
+	char path[32];
+	int more;
+
+	if (file < 0)
+		file = memfd_create("capture", MFD_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	if (!counts || ftruncate(file, 0) != 0 || pwrite(file, b->p, b->len, 0) != (ssize_t)b->len ||
+		cap_reader_follow(path, waits, &c, NULL) != 0)
+		abort();
+	do {
+		more = cap_reader_next(c, NULL);
+		sink = use(c);
+		(void)sink;
+		for (size_t i = 0; i < c->n_samples && i < whole->n_samples; i++)
+			counts[i] = add_saturating(counts[i], c->samples[i].count);
+	} while (more > 0);
+	if (more < 0 || c->n_samples != whole->n_samples || c->n_stacks != whole->n_stacks ||
+		c->n_maps != whole->n_maps || c->n_counters != whole->n_counters ||
+		c->complete != whole->complete || !*c->damage != !*whole->damage ||
+		c->good_bytes != whole->good_bytes)
+		abort();
+	for (size_t i = 0; i < whole->n_samples && !waits; i++)
+		if (counts[i] != whole->samples[i].count)
+			abort();
+	cap_reader_free(c);
+	free(counts);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf b = { 0 };
@@ -146,6 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		use_names(c);
 		use_jits(c);
 		use_files(c);
+		use_flushes(&b, c);
 		cap_reader_free(c);
 	}
 	buf_free(&b);

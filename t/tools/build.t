@@ -50,6 +50,9 @@ is "$(make -n V=1 O="$TMP/x" CFLAGS='-O2 -fcf-protection=none' LDFLAGS=-Wl,-z,la
 	grep -oE -e '-fcf-protection[=a-z]*|-z,(lazy|relro)' | tail -n 4 | tr '\n' ' ')" \
 	"-fcf-protection -fcf-protection=none -z,relro -z,lazy " "CFLAGS and LDFLAGS override the default flags"
 
+# A folder's name in a program would make another of the same sources differ. scripts/reproducible compares whole builds.
+is "$(grep -lF -e "$TOP/" "$BIN"/* 2>/dev/null)" "" "no tool has the name of the folder where it was built, not even in its debug information"
+
 ok "every file names its licence" sh scripts/lint licence
 ok "each folder of lib/ includes only lower layers" sh scripts/layers
 

@@ -179,7 +179,7 @@ proves t/unit/absent.t t/unit/good.c
 is "$rc $(tail -n 1 "$out")" "0 Result: PASS" "prove: a script beside the source replaces the program"
 
 # --- command lines of the other scripts
-for list in build demo deb test lint bench fresh vm; do
+for list in build demo deb test lint fuzz bench fresh vm; do
 	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
 done
 status 64 "deps refuses an unknown list" sh scripts/deps nonsense
@@ -332,6 +332,41 @@ else
 	wait $fresh_pid
 	is "$? $(left)" "143 " "fresh: a signal ends it and leaves no root and no mount"
 fi
+
+# --- fuzz, with targets that only look like one
+mkdir -p "$TMP/fuzzers"
+fuzzer() { # LINE: what the target procmaps does, whose arguments are libFuzzer's
+	# shellcheck disable=SC2016
+	printf '#!/bin/sh\nfor arg; do eval "last=\\$arg"; case $arg in -artifact_prefix=*) prefix=${arg#*=} ;; esac; done\n%s\n' "$1" >"$TMP/fuzzers/procmaps"
+	chmod +x "$TMP/fuzzers/procmaps"
+	run sh scripts/fuzz -t 1 -b "$TMP/fuzzers" -k "$TMP/kept" procmaps
+}
+for words in '-t' '-t 0' '-t 1.5' '-x' 'nonsense'; do
+	# shellcheck disable=SC2086 # words
+	status 64 "fuzz refuses '$words'" sh scripts/fuzz $words
+done
+status 2 "fuzz without its programs fails" sh scripts/fuzz -b "$TMP/none" procmaps
+like "$(cat "$err")" 'hint: sh scripts/deps fuzz && make fuzz$' "fuzz without its programs prints a hint"
+# shellcheck disable=SC2016 # the target's
+fuzzer 'echo "stat::number_of_executed_units: $(find "$last" -type f | wc -l)" >&2'
+like "$rc $(tail -n 1 "$out")" '^0 procmaps +([1-9][0-9]*) +\1 $' "fuzz starts a target with inputs of this machine, and prints how often it ran"
+ok "fuzz keeps nothing of a target that does not fail" [ ! -e "$TMP/kept" ]
+# shellcheck disable=SC2016
+fuzzer 'printf broken >"${prefix}crash-1"; echo "==1==ERROR: AddressSanitizer: heap-buffer-overflow" >&2; exit 77'
+is "$rc $(cat "$TMP/kept/procmaps-crash-1")" "1 broken" "an input that fails is kept, and the status is 1"
+like "$(tail -n 1 "$err")" "^fuzz: procmaps failed on $TMP/kept/procmaps-crash-1$" "its name is the last line"
+like "$(cat "$err")" 'AddressSanitizer: heap-buffer-overflow' "the sanitizer's report is printed"
+is "$(sed -n '/^fuzz: its bytes/{n;p;}' "$err" | base64 -d)" broken "so are the bytes of a short input"
+fuzzer 'exit 1'
+like "$rc $(tail -n 1 "$err")" '^1 fuzz: procmaps failed without an input' "a target that fails without an input is a failure"
+
+# --- command lines of what takes minutes
+for script in faults soak reproducible; do
+	status 64 "$script refuses '-x'" sh "scripts/$script" -x
+	is "$(wc -l <"$err")" 2 "$script reports a usage error in two lines"
+	status 64 "$script refuses what it does not have" sh "scripts/$script" nonsense
+done
+status 64 "soak refuses no time" sh scripts/soak -d 0
 
 # --- tests in a tree that is not built
 for folder in t/unit t/tools; do
