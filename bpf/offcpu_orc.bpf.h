@@ -111,15 +111,17 @@ static __always_inline struct orc_set *orc_set_of(struct orc_walk *k, __u64 pc)
 /* A row of the table as enum orc_kind, offset and saved BP. */
 static __always_inline __u64 orc_way(const struct orc_entry *row)
 {
-	const __u32 sp_reg = BPF_CORE_READ_BITFIELD(row, sp_reg), bp_reg = BPF_CORE_READ_BITFIELD(row, bp_reg);
+	const __u32 sp_reg = BPF_CORE_READ_BITFIELD(row, sp_reg),
+		    bp_reg = BPF_CORE_READ_BITFIELD(row, bp_reg);
 	const __s32 off = (__s16)row->sp_offset, bp_off = -(__s16)row->bp_offset;
 	__u32 type = BPF_CORE_READ_BITFIELD(row, type);
 	__u64 below = 0;
 
 	if (bpf_core_field_exists(((struct orc_entry___end *)0)->end)) {
 		if (sp_reg == ORC_REG_UNDEFINED)
-			return BPF_CORE_READ_BITFIELD((const struct orc_entry___end *)row, end) ? ORC_AT_END
-												: ORC_IS_OTHER;
+			return BPF_CORE_READ_BITFIELD((const struct orc_entry___end *)row, end)
+				       ? ORC_AT_END
+				       : ORC_IS_OTHER;
 		type += ORC_TYPE_CALL - ORC_TYPE_OLD_CALL;
 	}
 	if (type == ORC_TYPE_END)
@@ -310,10 +312,10 @@ __noinline int orc_walk(__u32 user)
 	}
 	if (why == ORC_AT_REGS)
 		return user && k->sp == k->regs ? k->len : ORC_INTERRUPT;
-	return why == ORC_AT_END       ? (int)k->len
-	       : why == ORC_IS_OUTSIDE ? ORC_OUTSIDE
+	return why == ORC_AT_END         ? (int)k->len
+	       : why == ORC_IS_OUTSIDE   ? ORC_OUTSIDE
 	       : why == ORC_IS_INTERRUPT ? ORC_INTERRUPT
-				       : ORC_UNPROVED;
+					 : ORC_UNPROVED;
 }
 
 /*
@@ -370,8 +372,8 @@ static __always_inline void count_refusal(struct offcpu_counters *c, int why)
 }
 
 /*
- * Walk the stack of the current thread into the scratch event. Returns the number of frames; 0 = bpf_get_stack()
- * is needed, and if k->after then orc_after(). USER as in orc_walk().
+ * Walk the stack of the current thread into the scratch event. Returns the number of frames; 0 =
+ * bpf_get_stack() is needed, and if k->after then orc_after(). USER as in orc_walk().
  */
 __noinline int orc_take(__u32 user)
 {
@@ -403,7 +405,8 @@ __noinline int orc_take(__u32 user)
 	return 0;
 }
 
-/* bpf_get_stack() has taken the stack in the scratch event, and it is identified: compare it, or learn from it. */
+/* bpf_get_stack() has taken the stack in the scratch event, and it is identified: compare it, or learn from
+ * it. */
 __noinline int orc_after(void)
 {
 	struct orc_walk *k = my_orc_walk();
@@ -426,8 +429,8 @@ __noinline int orc_after(void)
 #endif
 
 /* The kernel stack of TASK, the current thread, which is about to leave the CPU. */
-static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct task_struct *task, struct scratch *s,
-	struct offcpu_wait *w, const struct offcpu_stack_id *last)
+static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct task_struct *task,
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
 {
 	struct offcpu_stack_id id;
 	long n = 0;
