@@ -137,7 +137,7 @@ static __always_inline __u64 orc_way(const struct orc_entry *row)
 	if (bpf_core_field_exists(row->signal) && BPF_CORE_READ_BITFIELD(row, signal))
 		return ORC_IS_OTHER;
 	if (bp_reg == ORC_REG_PREV_SP) {
-		if (bp_off < 16 || bp_off & 7 || bp_off >> 11)
+		if (bp_off < 16 || bp_off & 7 || bp_off > ORC_WINDOW / 2)
 			return ORC_IS_OTHER;
 		below = bp_off >> 3;
 	} else if (bp_reg != ORC_REG_UNDEFINED) {
@@ -283,7 +283,7 @@ __noinline int orc_advance(void)
 }
 
 /*
- * Walk the stack of the current thread, as my_orc_walk() and orc_begin() describe it, into the scratch event.
+ * Walk the stack of the current thread, as my_orc_walk() describes it, into the scratch event.
  * Returns the number of frames, or enum orc_refusal. USER: k->regs have the registers of user mode.
  */
 __noinline int orc_walk(__u32 user)
