@@ -435,14 +435,19 @@ static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct tas
 	struct offcpu_stack_id id;
 	long n = 0;
 #if defined(__TARGET_ARCH_x86) && !defined(OFFCPU_RAW)
-	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	struct orc_walk *k = my_orc_walk();
 
 	if (!k)
 		return no_stack(REASON_MEMORY);
-	k->ctx = (__u64)ctx;
-	k->regs = (__u64)regs;
-	n = 8L * orc_take((regs->cs & 3) == 3);
+	k->after = false;
+	/* since Linux 5.15 */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+		const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+		k->ctx = (__u64)ctx;
+		k->regs = (__u64)regs;
+		n = 8L * orc_take((regs->cs & 3) == 3);
+	}
 #endif
 	if (n <= 0)
 		n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
