@@ -172,6 +172,20 @@ struct task_struct___state {
 	unsigned long state;
 };
 
+/* A row of the kernel's own unwind table (x86, CONFIG_UNWINDER_ORC). Both offsets are signed. */
+struct orc_entry {
+	unsigned short sp_offset, bp_offset;
+	unsigned int sp_reg : 4;
+	unsigned int bp_reg : 4;
+	unsigned int type : 3;
+	unsigned int signal : 1; /* since 6.3 */
+};
+
+/* Before 6.4. */
+struct orc_entry___end {
+	unsigned int end : 1;
+};
+
 /* Only for what follows processes. */
 struct task_struct___parent {
 	struct task_struct *real_parent;

@@ -28,6 +28,7 @@
 #include "runtime.bpf.h"
 #include "unwind.bpf.h"
 #include "offcpu_stacks.bpf.h"
+#include "offcpu_orc.bpf.h"
 #include "script.bpf.h"
 #include "python.bpf.h"
 #include "python_states.bpf.h"
@@ -392,7 +393,6 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	struct scratch *s = my_scratch();
 	struct offcpu_wait *w;
 	struct offcpu_key *key;
-	long n;
 
 	if (!s)
 		return;
@@ -426,12 +426,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	if (!(key->flags & OFFCPU_F_DROP) && !(sample_stacks && keeps_stacks(task, s, w, key, now))) {
 		if (w->announced != key->exec_id + 1)
 			announce(task, w, s, key, now);
-		if (kernel_stacks) {
-			n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
-			key->kernel = helper_stack(s, w, &key->kernel, n, KIND_KERNEL);
-		} else {
-			key->kernel = no_stack(REASON_NOT_RECORDED);
-		}
+		key->kernel = kernel_stacks ? kernel_stack(ctx, task, s, w, &key->kernel)
+					    : no_stack(REASON_NOT_RECORDED);
 		key->user = user_stack(ctx, task, s, w, key, now);
 	}
 	w->run_delay = run_delay(task);

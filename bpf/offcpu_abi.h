@@ -292,12 +292,26 @@ struct offcpu_counters {
 	__u64 stacks_taken, stacks_kept;
 	__u64 spent_ns; /* --overhead: in this program */
 	__u64 kernel_failed; /* kernel stacks with no frames */
+	__u64 kernel_walked; /* kernel stacks by our own walk: bpf/offcpu_orc.bpf.h */
+	/* by bpf_get_stack(): enum orc_refusal */
+	__u64 kernel_unready, kernel_outside, kernel_interrupt, kernel_unproved;
+	__u64 kernel_compared, kernel_differs; /* taken both ways */
 	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */
 	__u64 walked_late; /* waits that got their user stack after the unwind table had come */
 	__u64 snapshots; /* sent */
 	__u64 snapshots_ring, snapshots_limit; /* not taken: the ring buffer is filling; too many */
 	__u64 script_thread, script_memory, script_mismatch; /* stacks without them: enum script_reason */
 	__u64 script_ring; /* names of functions that could not be sent (sent again) */
+};
+
+/* The kernel's own unwind table (ORC), by addresses of its symbols. */
+struct offcpu_orc {
+	__u64 ips; /* __start_orc_unwind_ip: 32 bits a row, relative to themselves, sorted */
+	__u64 entries; /* __start_orc_unwind: struct orc_entry */
+	__u64 text_start, text_end; /* the kernel's own code: _stext, _etext */
+	__u64 hooks[4]; /* what tracers put in place of return addresses; 0 = none */
+	__u32 rows; /* 0 = the table is not known */
+	__u32 pad;
 };
 
 /* Offsets of the fields in the record of a classic tracepoint, in bytes. */

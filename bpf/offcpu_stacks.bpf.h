@@ -220,25 +220,11 @@ static __always_inline struct offcpu_stack_id identify(
 	return identify_marked(s, w, last, 0);
 }
 
-/*
- * Identify the stack that a helper left in the scratch event: BYTES of frames, or -errno. MARK: 0, or
- * OFFCPU_NOT_TRACED.
- */
-static __always_inline struct offcpu_stack_id marked_stack(struct scratch *s, struct offcpu_wait *w,
-	const struct offcpu_stack_id *last, long bytes, __u8 kind, __u8 mark)
+/* EV has a stack of KIND: BYTES of frames, as the helper takes them. */
+static __always_inline void taken_stack(struct offcpu_ev_stack *ev, long bytes, __u8 kind)
 {
-	struct offcpu_ev_stack *ev = &s->ev;
-	struct offcpu_stack_id none = {};
 	__u32 limit = kind == KIND_KERNEL ? depth + OFFCPU_OWN_FRAMES : depth;
 
-	if (bytes <= 0) {
-		none.lo = bytes ? OFFCPU_FAILED(REASON_ERRNO, bytes) : OFFCPU_FAILED(REASON_EMPTY, 0);
-		if (kind == KIND_KERNEL)
-			s->count.kernel_failed++;
-		else
-			s->count.user_failed++;
-		return none;
-	}
 	ev->kind = kind;
 	ev->verdict = kind == KIND_KERNEL ? VERDICT_COMPLETE : VERDICT_UNVERIFIED;
 	ev->reason = 0;
@@ -257,6 +243,27 @@ static __always_inline struct offcpu_stack_id marked_stack(struct scratch *s, st
 	}
 	if (ev->len > limit)
 		ev->len = limit;
+}
+
+/*
+ * Identify the stack that a helper left in the scratch event: BYTES of frames, or -errno. MARK: 0, or
+ * OFFCPU_NOT_TRACED.
+ */
+static __always_inline struct offcpu_stack_id marked_stack(struct scratch *s, struct offcpu_wait *w,
+	const struct offcpu_stack_id *last, long bytes, __u8 kind, __u8 mark)
+{
+	struct offcpu_ev_stack *ev = &s->ev;
+	struct offcpu_stack_id none = {};
+
+	if (bytes <= 0) {
+		none.lo = bytes ? OFFCPU_FAILED(REASON_ERRNO, bytes) : OFFCPU_FAILED(REASON_EMPTY, 0);
+		if (kind == KIND_KERNEL)
+			s->count.kernel_failed++;
+		else
+			s->count.user_failed++;
+		return none;
+	}
+	taken_stack(ev, bytes, kind);
 	return identify_marked(s, w, last, mark);
 }
 

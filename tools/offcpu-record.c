@@ -150,6 +150,9 @@ static const struct cli_option options[] = {
 	{ 0, "overhead", "PERCENT",
 		"the same, as far as taking stacks would take more of the CPUs' time (2%, 0.5%)",
 		CLI_CALL(set_overhead), .group = 2 },
+	{ 0, "verify-kernel-stacks", NULL,
+		"take kernel stacks both by our walk and by the kernel's, and count those that differ",
+		CLI_FLAG(struct recargs, rec.bpf.verify_kernel_stacks) },
 	{ 0, "no-symbols", NULL, "do not store what the frames are called",
 		CLI_FLAG(struct recargs, rec.no_symbols) },
 	{ CLI_HEADING("With which privileges") },
@@ -206,6 +209,8 @@ static const char *misfit(const struct recargs *o, enum record_mode mode, size_t
 			"dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none" },
 		{ r->unwind_bytes, IN(BTF) | IN(RAW), "--unwind-memory",
 			"is of tables for BPF: --mode procfs has none" },
+		{ r->bpf.verify_kernel_stacks, IN(BTF), "--verify-kernel-stacks",
+			"goes with mode btf, which walks kernel stacks: --mode btf, or auto" },
 		{ names_runtimes(r), IN(BTF), "--runtimes",
 			"with names goes with mode btf: --mode btf, or auto" },
 	};

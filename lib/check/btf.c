@@ -17,10 +17,10 @@ struct wanted {
 };
 
 enum { SWITCH, FORK, EXEC, RENAME, N_TRACE };
-enum { TASK, MM, PID, UPID, PID_NS, NS, ENTITY, ITER, N_STRUCT };
+enum { TASK, MM, PID, UPID, PID_NS, NS, ENTITY, ITER, N_STRUCT, ORC = N_STRUCT, N_ALL };
 
 struct scan {
-	struct wanted trace[N_TRACE], structs[N_STRUCT];
+	struct wanted trace[N_TRACE], structs[N_ALL]; /* ORC: not every kernel has it */
 	uint32_t helpers, map_types; /* the ids of the enums; 0 = missing */
 	bool mmapable; /* BPF_F_MMAPABLE exists; its enum has no name */
 };
@@ -126,7 +126,8 @@ static void scan(struct scan *s, const struct btf_image *btf)
 			[PID_NS] = { .name = "pid_namespace" },
 			[NS] = { .name = "ns_common" },
 			[ENTITY] = { .name = "sched_entity" },
-			[ITER] = { .name = "bpf_iter__task" } },
+			[ITER] = { .name = "bpf_iter__task" },
+			[ORC] = { .name = "orc_entry" } },
 	};
 	for (uint32_t id = 1; id < btf->n; id++)
 		scan_type(s, btf, btf_image_type(btf, id), id);
@@ -277,6 +278,11 @@ static void check_needs(
 		bars = MODES_BPF;
 	}
 	judge(m, f, "BTF.maps", "every kind of map that is used", missing, bars);
+	findings_add(f, GROUP_BTF, FINDING_OK, "BTF.orc_entry", "%s",
+		s->structs[ORC].id
+			? "orc_entry: with the kernel's symbols, kernel stacks are walked by its unwind table"
+			: "no orc_entry: no unwind table of the kernel to walk kernel stacks by, so that "
+			  "bpf_get_stack() takes them, which costs several times more");
 }
 
 static void unusable(const struct machine *m, const char *msg, bool absent, struct findings *f)

@@ -376,6 +376,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->use_tids = opts->use_tids;
 	ro->use_comms = opts->use_comms;
 	ro->kernel_stacks = !opts->no_kernel_stacks;
+	ro->verify_kernel_stacks = opts->verify_kernel_stacks;
 	ro->user_stacks = !opts->no_user_stacks;
 	ro->record_preempted = opts->preempted;
 	ro->depth = opts->depth ? opts->depth : 127;
@@ -1258,6 +1259,30 @@ void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end)
 {
 	o->progs.base->bss->interrupts.start = start;
 	o->progs.base->bss->interrupts.end = end;
+}
+
+/* What tracers put in place of return addresses: of functions that they see return. */
+static const char *const hooks[] = { "return_to_handler", "arch_rethook_trampoline", "__kretprobe_trampoline",
+	"kretprobe_trampoline" };
+_Static_assert(ARRAY_LEN(hooks) == ARRAY_LEN(((struct offcpu_orc *)0)->hooks), "hooks");
+
+void offcpu_kernel_symbols(struct offcpu *o, const struct kallsyms *ks)
+{
+	const uint64_t ips = kallsyms_address(ks, "__start_orc_unwind_ip"),
+		       ips_end = kallsyms_address(ks, "__stop_orc_unwind_ip"),
+		       entries = kallsyms_address(ks, "__start_orc_unwind"),
+		       entries_end = kallsyms_address(ks, "__stop_orc_unwind"), rows = (ips_end - ips) / 4;
+	struct offcpu_orc *orc = &o->progs.base->bss->orc;
+
+	if (is_raw(o) || !ips || !entries || !rows || rows > INT32_MAX || entries_end - entries != 6 * rows)
+		return;
+	orc->ips = ips;
+	orc->entries = entries;
+	orc->text_start = kallsyms_address(ks, "_stext");
+	orc->text_end = kallsyms_address(ks, "_etext");
+	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
+		orc->hooks[i] = kallsyms_address(ks, hooks[i]);
+	__atomic_store_n(&orc->rows, (uint32_t)rows, __ATOMIC_RELEASE);
 }
 
 uint64_t offcpu_triggered(const struct offcpu *o, uint32_t *tid)

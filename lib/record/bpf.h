@@ -15,6 +15,7 @@
 #include "record/bpf_raw.h"
 #include "record/options.h"
 #include "system/broker.h"
+#include "symbols/kallsyms.h"
 #include "system/kernel_btf.h"
 
 #include <pthread.h>
@@ -183,6 +184,9 @@ bool offcpu_needs_caps(struct offcpu *o);
 
 /* With opts.wakers, before offcpu_start(): the kernel's code that interrupts enter by is [START, END). */
 void offcpu_interrupts(struct offcpu *o, uint64_t start, uint64_t end);
+
+/* The kernel's symbols: from now on kernel stacks are walked by its unwind table, which they lead to. */
+void offcpu_kernel_symbols(struct offcpu *o, const struct kallsyms *ks);
 
 /* With opts.trigger_ns: how long a wait was that reached it, and of which thread; 0 = there was none. */
 uint64_t offcpu_triggered(const struct offcpu *o, uint32_t *tid);

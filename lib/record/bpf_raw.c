@@ -30,7 +30,7 @@
 _Static_assert(sizeof(struct offcpu_bpf__bss) == sizeof(struct offcpu_raw_bpf__bss) && SAME_AT(hot) &&
 		       SAME_AT(held) && SAME_AT(exec_target) && SAME_AT(comms) && SAME_AT(n_comms) &&
 		       SAME_AT(record_start_ns) && SAME_AT(record_start_boot) && SAME_AT(inserted) &&
-		       SAME_AT(ns_level) && SAME_AT(ns_inum),
+		       SAME_AT(orc) && SAME_AT(ns_level) && SAME_AT(ns_inum),
 	"variables of bpf/offcpu.bpf.c need an initializer, to be in the order of the source");
 
 static void add_limit(struct rawprogs *p, const char *text)
@@ -177,11 +177,13 @@ int rawprogs_view(struct rawprogs *p, struct offcpu_bpf *base, struct err *e)
 	struct bpf_object_skeleton *s = base->skeleton;
 
 	for (int i = 0; i < s->map_cnt; i++) {
-		/* mode raw has no task storage: not that of wakers, and hashes for the others */
-		bool storage = bpf_map__type(*s->maps[i].map) == BPF_MAP_TYPE_TASK_STORAGE;
+		/* mode raw has no task storage: not that of wakers, and hashes for the others; nor does it
+		   know the layout of the kernel's unwind table */
+		bool absent = bpf_map__type(*s->maps[i].map) == BPF_MAP_TYPE_TASK_STORAGE ||
+			      strcmp(s->maps[i].name, "orc_walks") == 0;
 
 		*s->maps[i].map = bpf_object__find_map_by_name(p->skel->obj, s->maps[i].name);
-		if (!*s->maps[i].map && !storage && !strchr(s->maps[i].name, '.'))
+		if (!*s->maps[i].map && !absent && !strchr(s->maps[i].name, '.'))
 			return err_set(e, -EINVAL, "there is no map '%s' in mode raw", s->maps[i].name);
 	}
 	base->bss = (void *)p->skel->bss;

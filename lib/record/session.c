@@ -1122,6 +1122,8 @@ static void take_symbols(struct recorder *r)
 	if (!r->loading.running)
 		return;
 	if (kallsyms_loader_take(&r->loading, &ks, &why) == 0) {
+		if (!r->ks)
+			offcpu_kernel_symbols(r->p.bpf, ks);
 		stack_table_symbols(r->p.stacks, ks);
 		if (!r->ks && stack_table_scheduler(r->p.stacks, &start, &end)) {
 			snprintf(text, sizeof(text), "%" PRIx64 "-%" PRIx64, start, end);
@@ -1555,6 +1557,8 @@ int recorder_service(struct recorder *r, struct err *e)
 		return rc;
 	r->scanning = !process_table_scan_some(r->p.procs, SCAN_NS);
 	read_symbols(r);
+	if (kallsyms_loader_ready(&r->loading))
+		take_symbols(r);
 	if (!r->swapping && !begin_swap(r))
 		return 0;
 	return offcpu_swapped(r->p.bpf) ? end_swap(r, e) : 0;

@@ -974,6 +974,7 @@ static void *load(void *arg)
 		l->rc = err_sys(&l->why, -errno, "cannot read '/proc/kallsyms' again");
 	else
 		l->rc = kallsyms_load_fd(l->fd, "/proc/kallsyms", &l->ks, &l->why);
+	__atomic_store_n(&l->ready, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -982,12 +983,18 @@ void kallsyms_loader_begin(struct kallsyms_loader *l, int fd)
 	if (l->running)
 		return;
 	l->running = true;
+	l->ready = 0;
 	l->thread = 0;
 	l->fd = fd;
 	if (pthread_create(&l->thread, NULL, load, l) != 0) {
 		l->thread = 0;
 		load(l);
 	}
+}
+
+bool kallsyms_loader_ready(const struct kallsyms_loader *l)
+{
+	return l->running && __atomic_load_n(&l->ready, __ATOMIC_ACQUIRE);
 }
 
 int kallsyms_loader_take(struct kallsyms_loader *l, struct kallsyms **ret, struct err *e)

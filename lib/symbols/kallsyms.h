@@ -102,6 +102,7 @@ struct kallsyms_loader {
 	pthread_t thread;
 	bool running; /* started and not taken */
 	int fd, rc;
+	int ready; /* atomic */
 	struct kallsyms *ks;
 	struct err why;
 };
@@ -112,6 +113,9 @@ struct kallsyms_loader {
  * threads it reads at once.
  */
 void kallsyms_loader_begin(struct kallsyms_loader *l, int fd);
+
+/* Can the result be taken without waiting? */
+bool kallsyms_loader_ready(const struct kallsyms_loader *l);
 
 /* Wait for the result. As kallsyms_load(): *RET is the caller's. -ENODATA if nothing was started. */
 int kallsyms_loader_take(struct kallsyms_loader *l, struct kallsyms **ret, struct err *e);

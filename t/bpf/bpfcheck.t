@@ -29,6 +29,7 @@ status 0 '--json exits with status 0 on this machine' "$bpfcheck" --json
 for probe in stack_map take_stack recorder unwind_tables raw_recorder process_events verifier; do
 	like "$(item live.$probe)" '"status": "ok"' "live probe $probe succeeds"
 done
+like "$(item BTF.orc_entry)" "\"status\": \"ok\".*walked by its unwind table" 'kernel stacks can be walked by the kernel'"'"'s unwind table'
 like "$(item live.take_stack)" 'kernel stack of [1-9][0-9]* frames and a user stack of [1-9]' 'live probe take_stack finds frames in both stacks'
 ok '--json prints one JSON object' perl -MCpanel::JSON::XS -0777 -ne 'ref decode_json($_) eq "HASH" or die' "$out"
 if [ -s "$TMP/dmesg.err" ]; then

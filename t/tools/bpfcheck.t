@@ -161,6 +161,7 @@ sed 's/thread_pid/threat_pid/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux
 check BTF.task_struct '"fail".*lacks thread_pid' 'a missing member of task_struct is named'
 sed 's/start_stack/start_stuck/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.task_struct '"fail".*lacks start_stack' 'a missing member of another structure is named'
+check BTF.orc_entry '"ok".*no orc_entry: .*costs several times more' 'a kernel without an unwind table is reported, which is only a note'
 sed 's/ARRAY_OF_MAPS/ARRAY_OF_MUPS/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"
 check BTF.maps '"fail".*lacks ARRAY_OF_MAPS' 'a missing map type is named'
 sed 's/BPF_F_MMAPABLE/BPF_F_MMUPABLE/' "$DATA/bpfcheck/debian-6.1/sys/kernel/btf/vmlinux" >"$tree/sys/kernel/btf/vmlinux"

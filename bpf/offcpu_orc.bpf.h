@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The kernel stack of the current thread, by the kernel's own unwind table (ORC). Part of offcpu.bpf.c.
+ *
+ * bpf_get_stack() walks the stack by the same table, but starts in its own functions, searches the table
+ * for each frame, and takes 1.6 to 1.9 us. This walk takes the same steps on the same rows, from the
+ * function that called this program, and keeps the rows of return addresses that it has met. Only what
+ * the rows say is kept: all that depends on the stack is read from it at every walk.
+ *
+ * Only these steps are taken, by the rows of the kernel's own code, which never change: a call's frame
+ * whose CFA is found from SP or BP, the registers of user mode at the end of the stack, and the end of a
+ * kernel thread's stack. Whatever else comes, bpf_get_stack() takes the stack: interrupts, modules,
+ * trampolines, return addresses that a tracer has replaced. docs/internals.md has the proof.
+ *
+ * Sources: arch/x86/kernel/unwind_orc.c, arch/x86/include/asm/orc_types.h.
+ */
+#ifndef STACKTOOLS_OFFCPU_ORC_BPF_H
+#define STACKTOOLS_OFFCPU_ORC_BPF_H
+
+/* What orc_walk() returns if it does not return a number of frames. */
+enum orc_refusal {
+	ORC_UNREADY = -1, /* table or start are not known yet */
+	ORC_OUTSIDE = -2, /* a return address outside of the kernel's own code, or put there by a tracer */
+	ORC_INTERRUPT = -3, /* an interrupt came in kernel mode */
+	ORC_UNPROVED = -4, /* any other row; too many frames; memory that is not the stack's */
+};
+
+/* Set by user space when it has the kernel's symbols; `rows` last. */
+struct offcpu_orc orc = {};
+
+#if defined(__TARGET_ARCH_x86) && !defined(OFFCPU_RAW)
+
+const volatile bool verify_kernel_stacks; /* --verify-kernel-stacks */
+
+#define ORC_SETS 512
+#define ORC_STEPS 8 /* frames at once */
+#define ORC_FRAMES_MAX 64
+#define ORC_WINDOW 512 /* bytes of stack read at once */
+#define ORC_TRIALS 16 /* so many walks on each CPU are compared with bpf_get_stack() */
+
+/* orc_types.h: registers, and types before Linux 6.4, when `end` was replaced by two more types */
+enum { ORC_REG_UNDEFINED = 0, ORC_REG_PREV_SP = 1, ORC_REG_BP = 4, ORC_REG_SP = 5 };
+enum { ORC_TYPE_UNDEFINED, ORC_TYPE_END, ORC_TYPE_CALL, ORC_TYPE_REGS, ORC_TYPE_REGS_PARTIAL };
+#define ORC_TYPE_OLD_CALL 0
+
+enum orc_kind {
+	ORC_BY_SP, /* a call; CFA = SP + offset */
+	ORC_BY_BP, /* a call; CFA = BP + offset */
+	ORC_AT_END,
+	ORC_AT_REGS, /* registers at SP + offset */
+	ORC_IS_OUTSIDE,
+	ORC_IS_INTERRUPT,
+	ORC_IS_OTHER,
+};
+
+struct orc_row {
+	__u64 pc; /* return address */
+	/* 31..16: offset in bytes; 15..8: words down from the CFA to the saved BP, 0 = BP is as it was;
+	   7..0: enum orc_kind */
+	__u64 way;
+};
+
+/* Two rows for each address: the newer one is first. */
+struct orc_set {
+	struct orc_row way[2];
+};
+
+struct orc_walk {
+	/* set by the caller */
+	__u64 ctx; /* address of the program's context, in the frame of the function that called it */
+	__u64 regs; /* address of the registers of user mode, where the stack begins */
+	/* where walks begin, learned from bpf_get_stack(): zero = not known */
+	__u64 own; /* the first frame, which belongs to this program */
+	__u64 ra; /* the second one: the return address in the program's caller */
+	__u64 back; /* SP of the caller is so many bytes before ctx */
+	__u32 trusted; /* walks that matched bpf_get_stack() */
+	/* of this walk */
+	__u32 after; /* orc_after() is to be called */
+	struct offcpu_stack_id walked; /* hi == 0: it is used as it is */
+	__u32 len; /* frames */
+	__u64 pc, sp, bp;
+	__u64 missed; /* address of the word that is not in the window */
+	__u64 window_at, window_len;
+	__u64 window[ORC_WINDOW / 8];
+	__u32 between[2]; /* of the search for a row: the first one that it may be, and one after the last */
+	struct orc_set sets[ORC_SETS];
+};
+
+/* of an element of a map for each CPU: PCPU_MIN_UNIT_SIZE */
+_Static_assert(sizeof(struct orc_walk) <= 32768, "orc_walk");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct orc_walk);
+} orc_walks SEC(".maps");
+
+static __always_inline struct orc_walk *my_orc_walk(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&orc_walks, &zero);
+}
+
+static __always_inline struct orc_set *orc_set_of(struct orc_walk *k, __u64 pc)
+{
+	return &k->sets[(pc * 0x9e3779b97f4a7c15ULL) >> 55 & (ORC_SETS - 1)];
+}
+
+/* A row of the table as enum orc_kind, offset and saved BP. */
+static __always_inline __u64 orc_way(const struct orc_entry *row)
+{
+	const __u32 sp_reg = BPF_CORE_READ_BITFIELD(row, sp_reg),
+		    bp_reg = BPF_CORE_READ_BITFIELD(row, bp_reg);
+	const __s32 off = (__s16)row->sp_offset, bp_off = -(__s16)row->bp_offset;
+	__u32 type = BPF_CORE_READ_BITFIELD(row, type);
+	__u64 below = 0;
+
+	if (bpf_core_field_exists(((struct orc_entry___end *)0)->end)) {
+		if (sp_reg == ORC_REG_UNDEFINED)
+			return BPF_CORE_READ_BITFIELD((const struct orc_entry___end *)row, end)
+				       ? ORC_AT_END
+				       : ORC_IS_OTHER;
+		type += ORC_TYPE_CALL - ORC_TYPE_OLD_CALL;
+	}
+	if (type == ORC_TYPE_END)
+		return ORC_AT_END;
+	if (off < 0 || off & 7)
+		return ORC_IS_OTHER;
+	if (type == ORC_TYPE_REGS && sp_reg == ORC_REG_SP)
+		return ORC_AT_REGS | off << 16;
+	if (type == ORC_TYPE_REGS || type == ORC_TYPE_REGS_PARTIAL)
+		return ORC_IS_INTERRUPT;
+	if (type != ORC_TYPE_CALL || (sp_reg != ORC_REG_SP && sp_reg != ORC_REG_BP) || off < 8)
+		return ORC_IS_OTHER;
+	if (bpf_core_field_exists(row->signal) && BPF_CORE_READ_BITFIELD(row, signal))
+		return ORC_IS_OTHER;
+	if (bp_reg == ORC_REG_PREV_SP) {
+		if (bp_off < 16 || bp_off & 7 || bp_off > ORC_WINDOW / 2)
+			return ORC_IS_OTHER;
+		below = bp_off >> 3;
+	} else if (bp_reg != ORC_REG_UNDEFINED) {
+		return ORC_IS_OTHER;
+	}
+	return (sp_reg == ORC_REG_BP ? ORC_BY_BP : ORC_BY_SP) | below << 8 | off << 16;
+}
+
+/* The row for the byte at PC, in the kernel's memory. */
+static __always_inline __u64 orc_find(struct orc_walk *k, __u64 pc)
+{
+	union {
+		struct orc_entry row;
+		__u64 room; /* a bit-field is read as four bytes */
+	} found = { .room = 0 };
+	__s32 rel;
+
+	k->between[0] = 0;
+	k->between[1] = orc.rows;
+	for (__u32 i = 0; i < 32; i++) {
+		const __u32 rows = k->between[1] - k->between[0], middle = k->between[0] + rows / 2;
+		const __u64 at = orc.ips + 4ULL * middle;
+
+		if (rows < 2)
+			break;
+		if (bpf_probe_read_kernel(&rel, sizeof(rel), (void *)at))
+			return ORC_IS_OTHER;
+		/* without a branch, or the verifier would follow each way through the table */
+		k->between[(pc - (at + rel)) >> 63 & 1] = middle;
+	}
+	if (bpf_core_type_size(struct orc_entry) != 6 ||
+		bpf_probe_read_kernel(&found, 6, (void *)(orc.entries + 6ULL * k->between[0])))
+		return ORC_IS_OTHER;
+	return orc_way(&found.row);
+}
+
+/* Remember the row for the return address k->pc, and return its way. */
+__noinline int orc_learn_row(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	struct orc_set *set;
+	__u64 pc, way;
+
+	if (!k)
+		return ORC_IS_OTHER;
+	pc = k->pc;
+	way = ORC_IS_OUTSIDE;
+	if (pc > orc.text_start && pc <= orc.text_end && pc != orc.hooks[0] && pc != orc.hooks[1] &&
+		pc != orc.hooks[2] && pc != orc.hooks[3])
+		way = orc_find(k, pc - 1);
+	set = orc_set_of(k, pc);
+	set->way[1] = set->way[0];
+	set->way[0].pc = pc;
+	set->way[0].way = way;
+	return way;
+}
+
+/* Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack. */
+static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
+{
+	__u64 len = k->regs - at;
+
+	if (at > k->regs)
+		return false;
+	if (len > ORC_WINDOW)
+		len = ORC_WINDOW;
+	k->window_at = at;
+	k->window_len = len;
+	barrier_var(len);
+	return len >= 8 && len <= ORC_WINDOW && !bpf_probe_read_kernel(k->window, len, (void *)at);
+}
+
+enum { ORC_MORE = 16, ORC_NEED_ROW, ORC_NEED_WINDOW };
+
+/*
+ * Go from frame to frame, at most ORC_STEPS times. Returns why it stopped: one of the above, or the kind of
+ * the last frame's row. SP and BP stay in memory, as in known_steps().
+ */
+__noinline int orc_steps(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	struct scratch *s = my_scratch();
+	__u64 *frames, pc;
+	__u32 n, at;
+
+	if (!k || !s)
+		return ORC_IS_OTHER;
+	n = at = k->len;
+	barrier_var(at);
+	if (at > ORC_FRAMES_MAX - ORC_STEPS)
+		return ORC_IS_OTHER;
+	frames = s->ev.frames + at;
+	pc = k->pc;
+#pragma unroll
+	for (__u32 i = 0; i < ORC_STEPS; i++) {
+		const struct orc_row *row = &orc_set_of(k, pc)->way[0];
+		__u64 way, cfa, below, ra_at, bp_at;
+
+		k->pc = pc;
+		k->len = n + i;
+		if (row->pc != pc && (++row)->pc != pc)
+			return ORC_NEED_ROW;
+		way = row->way;
+		frames[i] = pc;
+		if ((way & 0xff) > ORC_BY_BP) {
+			k->len = n + i + 1;
+			k->sp += way >> 16;
+			return way & 0xff;
+		}
+		cfa = (way & ORC_BY_BP ? k->bp : k->sp) + (way >> 16);
+		if (cfa <= k->sp || cfa & 7 || cfa > k->regs)
+			return ORC_IS_OTHER;
+		below = way >> 5 & 0x7f8;
+		ra_at = cfa - 8 - k->window_at;
+		bp_at = below ? cfa - below - k->window_at : ra_at;
+		if (ra_at >= k->window_len || bp_at >= k->window_len) {
+			k->missed = k->window_at + bp_at;
+			return ORC_NEED_WINDOW;
+		}
+		if (below)
+			k->bp = k->window[bp_at >> 3 & (ORC_WINDOW / 8 - 1)];
+		pc = k->window[ra_at >> 3 & (ORC_WINDOW / 8 - 1)];
+		k->sp = cfa;
+	}
+	k->pc = pc;
+	k->len = n + ORC_STEPS;
+	return ORC_MORE;
+}
+
+/* orc_steps(), and read what it misses. */
+__noinline int orc_advance(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	int why = orc_steps();
+
+	if (!k)
+		return ORC_IS_OTHER;
+	if (why == ORC_NEED_ROW)
+		orc_learn_row();
+	else if (why == ORC_NEED_WINDOW)
+		return k->missed >= k->sp - 8 && orc_read(k, k->missed) ? ORC_MORE : ORC_IS_OTHER;
+	return why == ORC_NEED_ROW ? ORC_MORE : why;
+}
+
+/*
+ * Walk the stack of the current thread, as my_orc_walk() describes it, into the scratch event.
+ * Returns the number of frames, or enum orc_refusal. USER: k->regs have the registers of user mode.
+ */
+__noinline int orc_walk(__u32 user)
+{
+	struct orc_walk *k = my_orc_walk();
+	struct scratch *s = my_scratch();
+	int why = ORC_IS_OTHER;
+
+	if (!k || !s || !orc.rows || !k->ra)
+		return ORC_UNREADY;
+	if (!orc_read(k, k->ctx - k->back - 8))
+		return ORC_UNPROVED;
+	if (k->window[0] != k->ra) {
+		k->ra = 0; /* another call of the same function: with the statistics of BPF, or without */
+		return ORC_UNREADY;
+	}
+	s->ev.frames[0] = k->own;
+	k->len = 1;
+	k->pc = k->ra;
+	k->sp = k->window_at + 8;
+	k->bp = 0; /* not known: a frame by it is refused until a frame has saved it */
+	for (__u32 i = 0; i < 2 * ORC_FRAMES_MAX; i++) {
+		why = orc_advance();
+		if (why != ORC_MORE)
+			break;
+	}
+	if (why == ORC_AT_REGS)
+		return user && k->sp == k->regs ? k->len : ORC_INTERRUPT;
+	return why == ORC_AT_END         ? (int)k->len
+	       : why == ORC_IS_OUTSIDE   ? ORC_OUTSIDE
+	       : why == ORC_IS_INTERRUPT ? ORC_INTERRUPT
+					 : ORC_UNPROVED;
+}
+
+/*
+ * Learn where walks begin from a stack that bpf_get_stack() has left in the scratch event. The context is in
+ * the frame of the function that called this program. The row of the return address there has the frame's
+ * size, so SP is less than that before the context, and the return address is in the word before SP. If
+ * one word alone in that range has it, it is this one.
+ */
+__noinline int orc_learn_start(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	struct scratch *s = my_scratch();
+	__u64 ra, size, matches = 0, back = 0;
+	int way;
+
+	if (!k || !s || !orc.rows || s->ev.len < 3)
+		return 0;
+	ra = s->ev.frames[1];
+	k->pc = ra;
+	way = orc_learn_row();
+	size = way >> 16;
+	if ((way & 0xff) != ORC_BY_SP || size > ORC_WINDOW ||
+		bpf_probe_read_kernel(k->window, ORC_WINDOW, (void *)(k->ctx - ORC_WINDOW)))
+		return 0;
+	/* without a branch, or the verifier would follow each combination of words */
+	for (__u32 i = 0; i < ORC_WINDOW / 8; i++) {
+		const __u64 before = ORC_WINDOW - 8 * i, differs = k->window[i] ^ ra;
+		__u64 same = -differs;
+
+		barrier_var(same);
+		same = ~(same | differs) >> 63 & (before - size - 1) >> 63;
+		matches += same;
+		back += same * (before - 8);
+	}
+	if (matches != 1)
+		return 0;
+	k->back = back;
+	k->own = s->ev.frames[0];
+	k->trusted = 0;
+	k->ra = ra;
+	return 0;
+}
+
+static __always_inline void count_refusal(struct offcpu_counters *c, int why)
+{
+	if (why == ORC_OUTSIDE)
+		c->kernel_outside++;
+	else if (why == ORC_INTERRUPT)
+		c->kernel_interrupt++;
+	else if (why == ORC_UNPROVED)
+		c->kernel_unproved++;
+	else
+		c->kernel_unready++;
+}
+
+/*
+ * Walk the stack of the current thread into the scratch event. Returns the number of frames; 0 =
+ * bpf_get_stack() is needed, and if k->after then orc_after(). USER as in orc_walk().
+ */
+__noinline int orc_take(__u32 user)
+{
+	struct orc_walk *k = my_orc_walk();
+	struct scratch *s = my_scratch();
+	int n;
+
+	if (!k || !s)
+		return 0;
+	n = orc_walk(user);
+	/* let the helper decide what is cut */
+	if (n > 0 && ((__u32)n > depth + OFFCPU_OWN_FRAMES || (__u32)n >= max_stack))
+		n = ORC_UNPROVED;
+	k->walked.hi = 0;
+	k->after = n == ORC_UNREADY;
+	if (n <= 0) {
+		count_refusal(&s->count, n);
+		return 0;
+	}
+	if (!verify_kernel_stacks && k->trusted >= ORC_TRIALS) {
+		s->count.kernel_walked++;
+		return n;
+	}
+	taken_stack(&s->ev, 8L * n, KIND_KERNEL);
+	no_scripts(&s->ev);
+	hash_frames(s->walk.remote);
+	k->walked = s->ev.id;
+	k->after = true;
+	return 0;
+}
+
+/* bpf_get_stack() has taken the stack in the scratch event, and it is identified: compare it, or learn from
+ * it. */
+__noinline int orc_after(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	struct scratch *s = my_scratch();
+
+	if (!k || !s)
+		return 0;
+	if (!k->walked.hi)
+		return orc_learn_start();
+	s->count.kernel_compared++;
+	if (s->ev.id.hi == k->walked.hi && s->ev.id.lo == k->walked.lo) {
+		k->trusted++;
+	} else {
+		s->count.kernel_differs++;
+		orc.rows = 0; /* no walk on any CPU from now on */
+	}
+	return 0;
+}
+
+#endif
+
+/* The kernel stack of TASK, the current thread, which is about to leave the CPU. */
+static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct task_struct *task,
+	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last)
+{
+	struct offcpu_stack_id id;
+	long n = 0;
+#if defined(__TARGET_ARCH_x86) && !defined(OFFCPU_RAW)
+	struct orc_walk *k = my_orc_walk();
+
+	if (!k)
+		return no_stack(REASON_MEMORY);
+	k->after = false;
+	/* since Linux 5.15 */
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+		const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+
+		k->ctx = (__u64)ctx;
+		k->regs = (__u64)regs;
+		n = 8L * orc_take((regs->cs & 3) == 3);
+	}
+#endif
+	if (n <= 0)
+		n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
+	id = helper_stack(s, w, last, n, KIND_KERNEL);
+#if defined(__TARGET_ARCH_x86) && !defined(OFFCPU_RAW)
+	if (k->after && n > 0)
+		orc_after();
+#endif
+	return id;
+}
+
+#endif

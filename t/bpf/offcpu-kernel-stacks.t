@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Kernel stacks by our own walk are those of bpf_get_stack(), frame by frame.
+# shellcheck disable=SC2016,SC2154 # Perl's variables; $rc and others of tap.sh
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/record.sh"
+need_bpf
+SWITCH=$OBJ/t/work/switch
+
+# load LOAD ARG...: starts t/work/switch, which runs until the test ends; sets $load
+load() {
+	"$SWITCH" "$@" </dev/null >/dev/null &
+	load=$!
+	at_exit_kill "$load"
+}
+
+# churn: programs that begin and end, files, pipes, memory, a nap: other ways into the scheduler
+churn() {
+	while :; do
+		dd if=/dev/zero of="$TMP/file" bs=64k count=8 conv=fsync 2>/dev/null
+		head -c 20000 /proc/kallsyms | sort | wc -l
+		perl -e 'my $m = "x" x 4e6; select undef, undef, undef, 0.001; fork; exit 0'
+		sh -c 'read -r x </proc/uptime; sleep 0.001 & wait'
+	done >/dev/null
+}
+
+# Everything on the machine, both ways
+load pipe 2000000000 5
+load sleep 2000000000
+load futex 2000000000
+churn &
+churn=$!
+at_exit_kill "$churn"
+rec "$TMP/v.cap" -a --preempted --kthreads --verify-kernel-stacks -d 6
+kill "$churn"
+[ "$rc" -le 1 ]
+is "$?" 0 'the whole machine is recorded, with each kernel stack taken both ways'
+compared=$(counter "$TMP/v.cap" stacks.kernel_compared)
+ok "under a mixed load ($compared stacks)" test "${compared:-0}" -ge 10000
+is "$(counter "$TMP/v.cap" stacks.kernel_differ)" 0 'not one differs'
+is "$(counter "$TMP/v.cap" stacks.kernel_walked)" 0 'and those of bpf_get_stack() are recorded'
+"$BIN/capinfo" "$TMP/v.cap" | grep 'stacks\.kernel' | diag
+rest=0
+for why in outside interrupt unproved; do
+	rest=$((rest + $(counter "$TMP/v.cap" stacks.kernel_$why)))
+done
+ok "few stacks are not walked ($rest)" test "$rest" -lt $((compared / 20))
+
+# kernel_stacks CAP: prints those of more than a fifth of the waits
+kernel_stacks() {
+	waits "$1" '$h{kernel()} += $w->{count}' |
+		awk '{ n[NR] = $NF; sum += $NF; $NF = ""; of[NR] = $0 } END { for (i in n) if (n[i] > sum / 5) print of[i] }' | sort
+}
+
+rec "$TMP/compared.cap" -d 3 -p "$load" --verify-kernel-stacks
+is "$rc" 0 'two threads are recorded, each stack taken both ways'
+rec "$TMP/walked.cap" -d 3 -p "$load"
+is "$rc" 0 'and walked alone'
+kernel_stacks "$TMP/walked.cap" >"$TMP/walked"
+kernel_stacks "$TMP/compared.cap" >"$TMP/compared"
+like "$(cat "$TMP/walked")" '^__schedule;schedule;.*futex.*;do_syscall_64;entry_SYSCALL_64' 'their stacks go from the scheduler to the system call'
+same "$TMP/walked" "$TMP/compared" 'and are the same as those of bpf_get_stack()'
+waits=$(counter "$TMP/walked.cap" waits.recorded) walked=$(counter "$TMP/walked.cap" stacks.kernel_walked)
+ok "most are walked, all after the beginning ($walked of $waits)" test "${walked:-0}" -ge $((waits / 2))
+sum=0
+for n in walked unready outside interrupt unproved compared; do
+	sum=$((sum + $(counter "$TMP/walked.cap" stacks.kernel_$n)))
+done
+ok "each stack is counted once ($sum)" test "$sum" -ge "$waits" -a "$sum" -le $((waits + 2000))
+is "$(counter "$TMP/walked.cap" stacks.kernel_differ)" 0 'the first ones are compared, and do not differ'
+tried=$(counter "$TMP/walked.cap" stacks.kernel_compared)
+ok "only those ($tried)" test "$tried" -ge 1 -a "$tried" -le $((16 * $(nproc)))
+
+run "$BIN/offcpu-record" -v --force -o "$TMP/s.cap" -- sleep 0.1
+like "$(cat "$err")" 'kernel stacks*: walked by the kernel.s unwind table' '-v reports how many were walked'
+rec "$TMP/d.cap" --depth 3 --verify-kernel-stacks -d 2 -a
+is "$(counter "$TMP/d.cap" stacks.kernel_differ)" 0 'stacks that --depth cuts are those of bpf_get_stack()'
+is "$(waits "$TMP/d.cap" '$n++ if @{$w->{kernel_stack}} > 3')" 0 'and are cut'
+
+status 64 'mode raw does not walk kernel stacks' "$BIN/offcpu-record" --mode raw --verify-kernel-stacks -- true
+like "$(cat "$err")" '--verify-kernel-stacks goes with mode btf' 'and says so'
+rec "$TMP/r.cap" --mode raw -- sleep 0.1
+is "$(counter "$TMP/r.cap" stacks.kernel_walked)" 0 'in mode raw, bpf_get_stack() takes them'
+tap_done
