@@ -30,13 +30,15 @@ struct scratch {
 	struct unwind_walk walk;
 	struct script_walk script;
 	struct hotspot_walk hotspot;
-	struct v8_walk v8;
+	union {
+		struct v8_walk v8;
+		struct pt_regs
+			regs; /* mode raw: a copy, as programs cannot load them directly; it has no scripts */
+	};
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
 	__u64 cpu_last_ns; /* when the clock of this CPU fired last (offcpu_cpu.bpf.h) */
-#ifdef OFFCPU_RAW
-	struct pt_regs regs; /* a copy: programs cannot load them directly */
-#else
+#ifndef OFFCPU_RAW
 	struct offcpu_ev_waker waker;
 #endif
 };
