@@ -167,10 +167,12 @@ but_for_others() {
 	[ "$rc" -ne 1 ] || [ "$(grep '^  lost: ' "$err" | sed 's/[0-9][0-9]*/N/; s/process without/processes without/')" != '  lost: N processes without mappings: ended, or not readable' ] || rc=0
 }
 
+t_capinfo=$BIN/capinfo # a test may have a copy of the recorder alone in another BIN
+
 # balanced CAP: true if the waits that were recorded, filtered and lost add up to those seen, in count and in ns, and
 # those recorded are in the capture. If it is not complete, some may not have been written yet.
 balanced() {
-	"$BIN/capinfo" --json "$1" 2>/dev/null | perl -MCpanel::JSON::XS -0777 -ne '
+	"$t_capinfo" --json "$1" 2>/dev/null | perl -MCpanel::JSON::XS -0777 -ne '
 		my $c = decode_json($_);
 		exit if !exists $c->{counters}{"waits.seen"};
 		for (["", "waits"], ["_ns", "off_cpu_ns"]) {

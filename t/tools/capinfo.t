@@ -57,7 +57,8 @@ like "$text" '^user stacks 0\.00 % of 18446744073709551615 waits complete; 18446
 like "$text" '^  no-memory +4 +0\.000001550 s +1  no known mapping, 0xffffffffffffffff$' "the report shows where walks of user stacks stopped"
 like "$(cat "$TMP/json")" '"stops":\[\{"reason":"no-memory","mapped":false,"file":null,"place":"ffffffffffffffff","places":1,"waits":4,"off_cpu_ns":1550\}\]' \
 	"--json shows where walks of user stacks stopped"
-like "$text" '^ +8  waits\.recorded +waits: recorded$' "the report shows the last value of each counter"
+like "$text" '^ +8  waits\.recorded +waits: in the capture$' "the report shows the last value of each counter"
+like "$text" '^balance +0 waits seen = 8 recorded \+ 0 filtered \+ 0 lost: this does not hold$' "the report shows the balance of waits, and that it does not hold"
 ok "the report shows losses in a section of their own" sh -c '
 	printf "%s\n" "$1" | sed -n "/^lost/,\$p" | grep -q "18446744073709551615  lost.ring_full"' sh "$text"
 ok "the report has no control characters" sh -c '! printf "%s" "$1" | grep -q "[[:cntrl:]]"' sh "$text"
