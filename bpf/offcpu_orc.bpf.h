@@ -440,8 +440,8 @@ static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct tas
 	if (!k)
 		return no_stack(REASON_MEMORY);
 	k->after = false;
-	/* since Linux 5.15 */
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) {
+	/* the helper is there since Linux 5.15, which the walk of user stacks by table needs as well */
+	if (by_table || !user_stacks) {
 		const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 
 		k->ctx = (__u64)ctx;

@@ -154,8 +154,12 @@ static void give_to_caller(int fd)
 {
 	const uint32_t uid = id_in("SUDO_UID"), gid = id_in("SUDO_GID");
 
-	if (getuid() == 0 && geteuid() == 0 && uid && uid != UINT32_MAX && gid != UINT32_MAX &&
-		loader_user(uid))
+	uid_t real, effective, saved;
+
+	/* a set-user-ID program of root has another real user, and root as the saved one */
+	if (getresuid(&real, &effective, &saved) != 0 || effective != 0 || (real != 0 && saved == 0))
+		return;
+	if (uid && uid != UINT32_MAX && gid != UINT32_MAX && loader_user(uid))
 		(void)!fchown(fd, uid, gid);
 }
 

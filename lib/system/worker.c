@@ -254,7 +254,13 @@ static pid_t fork_silently(bool exposed)
 	pid = fork();
 	if (pid < 0)
 		pid = -errno;
-	if (pid != 0) {
+	if (pid == 0) {
+		/* a worker may have workers of its own, and the file is its parent's */
+		if (oom.fd)
+			close(oom.fd);
+		oom.fd = 0;
+		pthread_mutex_unlock(&oom.lock);
+	} else {
 		if (!private_user_after_fork(&was) && pid > 0)
 			abort(); /* it was possible a moment ago; this process must not go on as someone else
 				  */
