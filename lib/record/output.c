@@ -4,6 +4,7 @@
 #include "capture/writer.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 /* A worker_fn: a request of one byte is for the ring; the reply is a struct err, for its hint, and the
  * descriptor. */
@@ -51,6 +52,13 @@ int output_early(struct output *o, bool ring, struct err *e)
 	return o->fd < 0 ? o->fd : 0;
 }
 
+static bool is_fifo(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 /* Waits without a time limit, but for Ctrl-C: a FIFO waits for its reader. */
 static int ask(struct output *o, bool ring, struct err *e)
 {
@@ -60,7 +68,10 @@ static int ask(struct output *o, bool ring, struct err *e)
 
 	rc = rc ? rc : worker_receive(o->worker, -1, &why, sizeof(why), true, &r);
 	if (rc == 0)
-		return err_set(e, -EINTR, "interrupted while '%s' waited for a reader", o->path);
+		return err_set(e, -EINTR,
+			is_fifo(o->path) ? "interrupted while '%s' waited for a reader"
+					 : "interrupted before '%s' was made",
+			o->path);
 	if (rc != 1)
 		return err_set(e, -EPIPE, "the process that makes the output has ended");
 	if (r.fd >= 0)
