@@ -89,7 +89,7 @@ rec_stop
 kill "$chain" "$ns"
 ok "-a: no process of the recorder is left" gone
 like "$rc" '^[01]$' "-a: the recording ends with status 0 or 1"
-is "$(counter "$TMP/a.cap" broker.lost)" "" "-a: every request was answered"
+like "$(counter "$TMP/a.cap" broker.lost)" '^0?$' "-a: every request was answered"
 # only these two: files of other processes may be gone before they are read
 id=$(readelf -n "$OBJ/t/work/chain" | awk '/Build ID/ { print $3 }')
 is "$("$BIN/capinfo" --list-build-ids "$TMP/a.cap" | sed 's,/.*/,,' | grep chain- | sort)" "$id chain-in-ns

@@ -78,7 +78,7 @@ s-poll $3 1" "$2: user stacks of another user's threads end as expected with or 
 		"$2: kernel stacks of another user's threads are complete"
 	like "$(waits "$1" '$h{user()} = 1 if $w->{pid} == '"$pid"' && $w->{comm} eq "s-poll"')" '^[_a-z]*poll(;| )' \
 		"$2: user frames of another user's threads have names"
-	is "$(counter "$1" procfs.no_syscall)$(counter "$1" helper.lost)$(counter "$1" broker.lost)$(counter "$1" maps.refused)" '00' \
+	like "$(counter "$1" procfs.no_syscall)$(counter "$1" helper.lost)$(counter "$1" broker.lost)$(counter "$1" maps.refused)" '^0*$' \
 		"$2: nothing was refused or lost"
 }
 
