@@ -46,10 +46,11 @@ STOPS='use strict; use warnings; use POSIX ":sys_wait_h"; use Time::HiRes qw(tim
 	$status = time > $end ? "never" : WIFEXITED($?) ? WEXITSTATUS($?) : "signal " . WTERMSIG($?);
 	my $took = time - $from;
 	kill "KILL", $pid if $status eq "never";
-	my $left = !$stopped || !kill(0, $stopped) ? "gone" : do {
-		my $until = time + 20;
-		sleep 0.05 while kill(0, $stopped) && time < $until;
-		kill(0, $stopped) ? "left" : "gone" };
+	# one that has ended, and that its new parent has not waited for yet, is gone, too
+	sub lives { open my $f, "<", "/proc/$_[0]/stat" or return 0; (<$f> // "") !~ /\) [ZX] / }
+	my $until = time + 20;
+	sleep 0.05 while $stopped && lives($stopped) && time < $until;
+	my $left = $stopped && lives($stopped) ? "left" : "gone";
 	printf "%s %.3f %s %s\n", $status, $took, $comm, $left;'
 
 # at_start MODE N ARG...: the Nth child that the recorder starts is stopped at once
