@@ -120,7 +120,12 @@ record_blocked() {
 	[ -z "$r_busy" ] || perl "$DATA/unwind/busy" switches $r_busy >"$W/switches"
 	# shellcheck disable=SC2086
 	kill -STOP $r_pids
-	sleep 0.1
+	# a thread that has not stopped when it is to continue has not left its wait; one may be unable to stop
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+		sleep 0.1
+		# shellcheck disable=SC2046,SC2086
+		grep -h '^State:' $(printf '/proc/%s/task/*/status ' $r_pids) 2>/dev/null | grep -qv 'T (stopped)' || break
+	done
 	# shellcheck disable=SC2086
 	kill -CONT $r_pids
 	meanwhile
