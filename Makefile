@@ -78,7 +78,7 @@ HARD_LDFLAGS = $(if $(STATIC),-static-pie -s,-pie) -Wl,-z,relro,-z,now,-z,noexec
 
 # -MD and not -MMD: the skeletons are included as system headers, for the
 # warnings in them are not ours, and a changed BPF program must rebuild its users.
-# Debug information names sources from the top of the tree, wherever that was: builds are reproducible.
+# Debug information names sources from the top of the tree, wherever that was.
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) '-fdebug-prefix-map=$(CURDIR)=.' $(CFLAGS) $(SAN_CFLAGS) -Ilib -Ibpf \
 	-isystem $(SHARED)/bpf -isystem $(SHARED)/gen
 DEPS = -MD -MP
