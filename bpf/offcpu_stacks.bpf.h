@@ -32,8 +32,11 @@ struct scratch {
 	struct hotspot_walk hotspot;
 	union {
 		struct v8_walk v8;
-		struct pt_regs
-			regs; /* mode raw: a copy, as programs cannot load them directly; it has no scripts */
+		/*
+		 * mode raw: a copy of struct pt_regs, as programs cannot load it directly; it has no
+		 * scripts. Words: a struct here would pass for one whose members libbpf finds
+		 */
+		__u64 regs[OFFCPU_SNAPSHOT_REGS];
 	};
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */

@@ -115,8 +115,8 @@ static __always_inline const struct pt_regs *user_regs(
 {
 #ifdef OFFCPU_RAW
 	*address = (__u64)BPF_CORE_READ(task, stack) + regs_from_stack;
-	bpf_probe_read_kernel(&s->regs, sizeof(s->regs), (void *)*address);
-	return &s->regs;
+	bpf_probe_read_kernel(s->regs, sizeof(s->regs), (void *)*address);
+	return (const void *)s->regs;
 #else
 	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 

@@ -34,8 +34,11 @@ void output_start(struct output *o, const char *path, bool force)
 		.exposed = true,
 		.run = run,
 		.arg = o };
+	struct stat st;
 
 	*o = (struct output){ .path = path, .force = force, .fd = -1, .ring = -1 };
+	/* the private user that the recorder becomes may not reach it */
+	o->fifo = stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 	worker_start(&opts, &o->worker, NULL);
 }
 
@@ -52,13 +55,6 @@ int output_early(struct output *o, bool ring, struct err *e)
 	return o->fd < 0 ? o->fd : 0;
 }
 
-static bool is_fifo(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
-}
-
 /* Waits without a time limit, but for Ctrl-C: a FIFO waits for its reader. */
 static int ask(struct output *o, bool ring, struct err *e)
 {
@@ -69,8 +65,8 @@ static int ask(struct output *o, bool ring, struct err *e)
 	rc = rc ? rc : worker_receive(o->worker, -1, &why, sizeof(why), true, &r);
 	if (rc == 0)
 		return err_set(e, -EINTR,
-			is_fifo(o->path) ? "interrupted while '%s' waited for a reader"
-					 : "interrupted before '%s' was made",
+			o->fifo ? "interrupted while '%s' waited for a reader"
+				: "interrupted before '%s' was made",
 			o->path);
 	if (rc != 1)
 		return err_set(e, -EPIPE, "the process that makes the output has ended");

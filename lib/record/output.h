@@ -18,7 +18,7 @@
 struct output {
 	struct worker *worker; /* NULL = none */
 	const char *path;
-	bool force;
+	bool force, fifo;
 	int fd, ring; /* without a process: the output and its ring, created early; -1 = not yet, or taken */
 };
 

@@ -108,7 +108,7 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 
 			between "$(counter "$TMP/crowd.cap" unwind.tables)" 300 1000 "$memory: each file has one table"
 			is "$(grep -vcE '^(complete none|stopped not-ready|failed not-seen) ' "$TMP/crowd.ends")" 0 \
 				"$memory: all stacks are complete, except waits that began before the table was ready"
-			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 5000 1000000 "$memory: at least 5000 waits have a complete stack"
+			ok "$memory: at least 5000 waits have a complete stack" test "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" -ge 5000
 		else
 			between "$(counter "$TMP/crowd.cap" unwind.tables_dropped)" 50 5000 "$memory: tables are dropped and counted"
 			between "$(counter "$TMP/crowd.cap" unwind.tables)" 1 250 "$memory: not every file's table is loaded"
@@ -116,7 +116,7 @@ if "$compiler" -D_GNU_SOURCE -O1 -static -s -o "$TMP/one" "$TOP/t/work/crowd.c" 
 			between "$bytes" $((3 * 1048576 + 1323008)) 100000000 "$memory: as many tables are loaded as fit"
 			is "$(grep -vcE '^(complete none|stopped (not-ready|dropped)|failed not-seen) ' "$TMP/crowd.ends")" 0 \
 				"$memory: each stack is complete or has a reason"
-			between "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" 1000 1000000 "$memory: at least 1000 waits have a complete stack"
+			ok "$memory: at least 1000 waits have a complete stack" test "$(sed -n 's/^complete none //p' "$TMP/crowd.ends")" -ge 1000
 		fi
 	done
 	kill "$crowd"

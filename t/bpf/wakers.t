@@ -102,6 +102,7 @@ if setcap cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_checkpoint_restore+e
 	setpriv --reuid=65534 --regid=65534 --clear-groups sh -c 'while read -r line; do :; done' <"$TMP/pipe" 7>&- &
 	theirs=$!
 	at_exit_kill $theirs
+	until_true grep -q '^Uid:	65534	' /proc/$theirs/status
 	kill $reader
 	STACKTOOLS_CACHE='' run timeout -k 5 60 setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
 		"$TMP/u/offcpu-record" -q --wakers=2 -d 1 -o "$TMP/u/o.cap" -p $theirs 7>&-
