@@ -22,23 +22,7 @@ is "$(waits "$TMP/e.cap" '$n++ if $w->{exe} =~ /bash/ && $w->{total_ns} > 2e8 &&
 	"exec: addresses of the first image are resolved with the mappings that it had"
 
 # two libraries, loaded at the same address one after the other
-for l in a b; do
-	cat >"$TMP/$l.c" <<-C
-		#include <sys/syscall.h>
-		#include <time.h>
-		__attribute__((noinline)) static long ${l}_sleeps(void)
-		{
-			struct timespec ts = {.tv_nsec = 300000000};
-			long ret;
-			__asm__ volatile("syscall" : "=a"(ret) : "0"((long)SYS_nanosleep), "D"(&ts), "S"((void *)0)
-			                 : "rcx", "r11", "memory");
-			return ret;
-		}
-		void ${l}_entry(void);
-		void ${l}_entry(void) { ${l}_sleeps(); __asm__ volatile("" ::: "memory"); }
-	C
-	${CC:-cc} -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC -o "$TMP/lib$l.so" "$TMP/$l.c" || fail "cannot compile a library"
-done
+sleeping_libraries 300000000 || fail "cannot compile a library"
 "$BIN/offcpu-record" -q --force -o "$TMP/dl.cap" -- "$OBJ/t/work/dl" "$TMP/liba.so" a_entry "$TMP/libb.so" b_entry \
 	"$TMP/liba.so" a_entry >"$TMP/dl" 2>"$err"
 is $? 0 "a program that loads and unloads libraries is recorded"

@@ -97,23 +97,7 @@ like "$(cat "$TMP/rec.err")" 'lost: nothing' "... and nothing is lost"
 ok "... and the recorder is not woken by what they do: $slept times in 2 s" test "$slept" -lt 200
 
 # targets map meanwhile: a thread that loads a library, a child that loads another one and executes a program
-for l in a b; do
-	cat >"$TMP/$l.c" <<-C
-		#include <sys/syscall.h>
-		#include <time.h>
-		__attribute__((noinline)) static long ${l}_sleeps(void)
-		{
-			struct timespec ts = {.tv_nsec = 200000000};
-			long ret;
-			__asm__ volatile("syscall" : "=a"(ret) : "0"((long)SYS_nanosleep), "D"(&ts), "S"((void *)0)
-			                 : "rcx", "r11", "memory");
-			return ret;
-		}
-		void ${l}_entry(void);
-		void ${l}_entry(void) { ${l}_sleeps(); __asm__ volatile("" ::: "memory"); }
-	C
-	${CC:-cc} -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC -o "$TMP/lib$l.so" "$TMP/$l.c" || fail "cannot compile a library"
-done
+sleeping_libraries 200000000 || fail "cannot compile a library"
 cat >"$TMP/target.c" <<-'C'
 	#include <dlfcn.h>
 	#include <pthread.h>

@@ -19,6 +19,7 @@
 #   within GOT WANT PERCENT NAME
 #   until_true COMMAND...    polls for about a minute, or POLLS times
 #   recording PID CAP        true if that recorder has begun to record
+#   sleeping_libraries NS    builds $TMP/liba.so, whose a_entry sleeps NS nanoseconds in its function a_sleeps, and libb.so
 #   build_compat SOURCE OUT  builds a 32-bit program, or sets $no_compat to the reason
 #
 # To compare a capture with what the program "waits" reported in $TMP/said:
@@ -104,6 +105,26 @@ rec_start() {
 	at_exit_kill "$rec_pid"
 	until_true rec_began
 	sleep 0.3
+}
+
+sleeping_libraries() {
+	for l in a b; do
+		cat >"$TMP/$l.c" <<-C
+			#include <sys/syscall.h>
+			#include <time.h>
+			__attribute__((noinline)) static long ${l}_sleeps(void)
+			{
+				struct timespec ts = {.tv_nsec = $1};
+				long ret;
+				__asm__ volatile("syscall" : "=a"(ret) : "0"((long)SYS_nanosleep), "D"(&ts), "S"((void *)0)
+				                 : "rcx", "r11", "memory");
+				return ret;
+			}
+			void ${l}_entry(void);
+			void ${l}_entry(void) { ${l}_sleeps(); __asm__ volatile("" ::: "memory"); }
+		C
+		${CC:-cc} -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC -o "$TMP/lib$l.so" "$TMP/$l.c" || return
+	done
 }
 
 rec_stop() {
