@@ -38,8 +38,12 @@ const volatile bool verify_kernel_stacks; /* --verify-kernel-stacks */
 #define ORC_WINDOW 512 /* bytes of stack read at once */
 #define ORC_TRIALS 16 /* so many walks on each CPU are compared with bpf_get_stack() */
 
-/* orc_types.h: registers, and types before Linux 6.4, when `end` was replaced by two more types */
-enum { ORC_REG_UNDEFINED = 0, ORC_REG_PREV_SP = 1, ORC_REG_BP = 4, ORC_REG_SP = 5 };
+/*
+ * orc_types.h: types since Linux 6.4, which replaced `end` by two more, and registers, which have other
+ * numbers in the tables of newer kernels (seen in 7.3): orc_learn_start()
+ */
+enum { ORC_REG_UNDEFINED = 0, ORC_REG_BP = 4 };
+enum { ORC_REG_OLD_SP = 5, ORC_REG_OLD_CFA = 1, ORC_REG_SP = 3, ORC_REG_CFA = 8 };
 enum { ORC_TYPE_UNDEFINED, ORC_TYPE_END, ORC_TYPE_CALL, ORC_TYPE_REGS, ORC_TYPE_REGS_PARTIAL };
 #define ORC_TYPE_OLD_CALL 0
 
@@ -73,6 +77,7 @@ struct orc_walk {
 	__u64 own; /* the first frame, which belongs to this program */
 	__u64 ra; /* the second one: the return address in the program's caller */
 	__u64 back; /* SP of the caller is so many bytes before ctx */
+	bool renumbered; /* SP is ORC_REG_SP and the CFA is ORC_REG_CFA */
 	__u32 trusted; /* walks that matched bpf_get_stack() */
 	/* of this walk */
 	__u32 after; /* orc_after() is to be called */
@@ -109,8 +114,10 @@ static __always_inline struct orc_set *orc_set_of(struct orc_walk *k, __u64 pc)
 }
 
 /* A row of the table as enum orc_kind, offset and saved BP. */
-static __always_inline __u64 orc_way(const struct orc_entry *row)
+static __always_inline __u64 orc_way(const struct orc_walk *k, const struct orc_entry *row)
 {
+	const __u32 sp = k->renumbered ? ORC_REG_SP : ORC_REG_OLD_SP,
+		    cfa = k->renumbered ? ORC_REG_CFA : ORC_REG_OLD_CFA;
 	const __u32 sp_reg = BPF_CORE_READ_BITFIELD(row, sp_reg),
 		    bp_reg = BPF_CORE_READ_BITFIELD(row, bp_reg);
 	const __s32 off = (__s16)row->sp_offset, bp_off = -(__s16)row->bp_offset;
@@ -128,15 +135,15 @@ static __always_inline __u64 orc_way(const struct orc_entry *row)
 		return ORC_AT_END;
 	if (off < 0 || off & 7)
 		return ORC_IS_OTHER;
-	if (type == ORC_TYPE_REGS && sp_reg == ORC_REG_SP)
+	if (type == ORC_TYPE_REGS && sp_reg == sp)
 		return ORC_AT_REGS | off << 16;
 	if (type == ORC_TYPE_REGS || type == ORC_TYPE_REGS_PARTIAL)
 		return ORC_IS_INTERRUPT;
-	if (type != ORC_TYPE_CALL || (sp_reg != ORC_REG_SP && sp_reg != ORC_REG_BP) || off < 8)
+	if (type != ORC_TYPE_CALL || (sp_reg != sp && sp_reg != ORC_REG_BP) || off < 8)
 		return ORC_IS_OTHER;
 	if (bpf_core_field_exists(row->signal) && BPF_CORE_READ_BITFIELD(row, signal))
 		return ORC_IS_OTHER;
-	if (bp_reg == ORC_REG_PREV_SP) {
+	if (bp_reg == cfa) {
 		if (bp_off < 16 || bp_off & 7 || bp_off > ORC_WINDOW / 2)
 			return ORC_IS_OTHER;
 		below = bp_off >> 3;
@@ -171,7 +178,7 @@ static __always_inline __u64 orc_find(struct orc_walk *k, __u64 pc)
 	if (bpf_core_type_size(struct orc_entry) != 6 ||
 		bpf_probe_read_kernel(&found, 6, (void *)(orc.entries + 6ULL * k->between[0])))
 		return ORC_IS_OTHER;
-	return orc_way(&found.row);
+	return orc_way(k, &found.row);
 }
 
 /* Remember the row for the return address k->pc, and return its way. */
@@ -322,7 +329,8 @@ __noinline int orc_walk(__u32 user)
  * Learn where walks begin from a stack that bpf_get_stack() has left in the scratch event. The context is in
  * the frame of the function that called this program. The row of the return address there has the frame's
  * size, so SP is less than that before the context, and the return address is in the word before SP. If
- * one word alone in that range has it, it is this one.
+ * one word alone in that range has it, it is this one. The row also tells how registers are numbered: the
+ * frame of this function is by SP in one of the two numberings only.
  */
 __noinline int orc_learn_start(void)
 {
@@ -335,7 +343,12 @@ __noinline int orc_learn_start(void)
 		return 0;
 	ra = s->ev.frames[1];
 	k->pc = ra;
+	k->renumbered = false;
 	way = orc_learn_row();
+	if ((way & 0xff) != ORC_BY_SP) {
+		k->renumbered = true;
+		way = orc_learn_row();
+	}
 	size = way >> 16;
 	if ((way & 0xff) != ORC_BY_SP || size > ORC_WINDOW ||
 		bpf_probe_read_kernel(k->window, ORC_WINDOW, (void *)(k->ctx - ORC_WINDOW)))
