@@ -11,7 +11,7 @@ static const struct counter counters[] = {
 	{ "waits.seen_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "waits.recorded", COUNTER_PLAIN, "wait", "waits", "in the capture" },
 	{ "waits.recorded_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
-	{ "waits.unwritten", COUNTER_NOTE, "wait", "waits", "seen, and not in the capture yet" },
+	{ "waits.unwritten", COUNTER_NOTE, "wait", "waits", "seen, and not written" },
 	{ "waits.unwritten_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "waits.end_estimated", COUNTER_PLAIN, "wait", "waits",
 		"the kernel did not report the end, which is computed" },
