@@ -3,7 +3,7 @@
  * swap LIBRARY... - waits in the function of each library a hundred times and
  * unloads it before the next, which comes to lie at the same address. Prints the
  * address of each one's function. It runs for a while before it waits, so that
- * a recorder has heard of the library.
+ * a recorder has heard of the library, even if a disk has blocked it for a second.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 		if (!lib)
 			return 1;
 		*(void **)&fn = dlsym(lib, "fn_swapped");
-		while (now_ms() - began < 500)
+		while (now_ms() - began < 1500)
 			;
 		printf("%p\n", *(void **)&fn);
 		fflush(stdout);
