@@ -61,8 +61,10 @@ crowd_ends() {
 		END { print "$_ $h{$_}\n" for sort keys %h }'
 }
 
-# all_mapped CAP: true if the mappings of all processes of the crowd are known as of the last flush
+# all_mapped CAP: true if the mappings of all processes of the crowd are known as of the last flush. Reading the capture
+# takes CPU time that the recorder needs
 all_mapped() {
+	sleep 1
 	n=$(counter "$1" unwind.processes)
 	[ "${n:-0}" -ge 5000 ]
 }
@@ -70,6 +72,7 @@ all_mapped() {
 # many_whole CAP N: true if N waits have a complete stack as of the last flush. Each process of the crowd
 # wakes up every 2 s.
 many_whole() {
+	sleep 2
 	n=$(crowd_ends "$1" | sed -n 's/^complete none //p')
 	[ "${n:-0}" -ge "$2" ]
 }
