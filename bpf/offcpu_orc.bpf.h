@@ -64,6 +64,19 @@ struct orc_row {
 	__u64 way;
 };
 
+/*
+ * Where walks begin, learned from bpf_get_stack(); zero = not known. One for each of our programs that has
+ * stacks taken: another function of the kernel calls it.
+ */
+struct orc_start {
+	__u64 own; /* the first frame, which belongs to this program */
+	__u64 ra; /* the second one: the return address in the program's caller */
+	__u64 back; /* SP of the caller is so many bytes before ctx */
+	__u32 trusted; /* walks that matched bpf_get_stack() */
+};
+
+enum orc_event { ORC_SWITCH, ORC_WAKING, ORC_EVENTS };
+
 /* Two rows for each address: the newer one is first. */
 struct orc_set {
 	struct orc_row way[2];
@@ -73,12 +86,9 @@ struct orc_walk {
 	/* set by the caller */
 	__u64 ctx; /* address of the program's context, in the frame of the function that called it */
 	__u64 regs; /* address of the registers of user mode, where the stack begins */
-	/* where walks begin, learned from bpf_get_stack(): zero = not known */
-	__u64 own; /* the first frame, which belongs to this program */
-	__u64 ra; /* the second one: the return address in the program's caller */
-	__u64 back; /* SP of the caller is so many bytes before ctx */
+	__u32 event; /* enum orc_event: where the walk begins */
 	bool renumbered; /* SP is ORC_REG_SP and the CFA is ORC_REG_CFA */
-	__u32 trusted; /* walks that matched bpf_get_stack() */
+	struct orc_start starts[ORC_EVENTS];
 	/* of this walk */
 	__u32 after; /* orc_after() is to be called */
 	struct offcpu_stack_id walked; /* hi == 0: it is used as it is */
@@ -106,6 +116,11 @@ static __always_inline struct orc_walk *my_orc_walk(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&orc_walks, &zero);
+}
+
+static __always_inline struct orc_start *orc_start_of(struct orc_walk *k)
+{
+	return &k->starts[k->event & (ORC_EVENTS - 1)];
 }
 
 static __always_inline struct orc_set *orc_set_of(struct orc_walk *k, __u64 pc)
@@ -297,19 +312,23 @@ __noinline int orc_walk(__u32 user)
 {
 	struct orc_walk *k = my_orc_walk();
 	struct scratch *s = my_scratch();
+	struct orc_start *start;
 	int why = ORC_IS_OTHER;
 
-	if (!k || !s || !orc.rows || !k->ra)
+	if (!k || !s || !orc.rows)
 		return ORC_UNREADY;
-	if (!orc_read(k, k->ctx - k->back - 8))
+	start = orc_start_of(k);
+	if (!start->ra)
+		return ORC_UNREADY;
+	if (!orc_read(k, k->ctx - start->back - 8))
 		return ORC_UNPROVED;
-	if (k->window[0] != k->ra) {
-		k->ra = 0; /* another call of the same function: with the statistics of BPF, or without */
+	if (k->window[0] != start->ra) {
+		start->ra = 0; /* another call of the same function: with the statistics of BPF, or without */
 		return ORC_UNREADY;
 	}
-	s->ev.frames[0] = k->own;
+	s->ev.frames[0] = start->own;
 	k->len = 1;
-	k->pc = k->ra;
+	k->pc = start->ra;
 	k->sp = k->window_at + 8;
 	k->bp = 0; /* not known: a frame by it is refused until a frame has saved it */
 	for (__u32 i = 0; i < 2 * ORC_FRAMES_MAX; i++) {
@@ -337,15 +356,21 @@ __noinline int orc_learn_start(void)
 	struct orc_walk *k = my_orc_walk();
 	struct scratch *s = my_scratch();
 	__u64 ra, size, matches = 0, back = 0;
+	struct orc_start *start;
 	int way;
 
 	if (!k || !s || !orc.rows || s->ev.len < 3)
 		return 0;
+	start = orc_start_of(k);
+	/* the numbering is learned once */
+	if (k->event != ORC_SWITCH && !k->starts[ORC_SWITCH].ra)
+		return 0;
 	ra = s->ev.frames[1];
 	k->pc = ra;
-	k->renumbered = false;
+	if (k->event == ORC_SWITCH)
+		k->renumbered = false;
 	way = orc_learn_row();
-	if ((way & 0xff) != ORC_BY_SP) {
+	if (k->event == ORC_SWITCH && (way & 0xff) != ORC_BY_SP) {
 		k->renumbered = true;
 		way = orc_learn_row();
 	}
@@ -365,10 +390,10 @@ __noinline int orc_learn_start(void)
 	}
 	if (matches != 1)
 		return 0;
-	k->back = back;
-	k->own = s->ev.frames[0];
-	k->trusted = 0;
-	k->ra = ra;
+	start->back = back;
+	start->own = s->ev.frames[0];
+	start->trusted = 0;
+	start->ra = ra;
 	return 0;
 }
 
@@ -406,7 +431,7 @@ __noinline int orc_take(__u32 user)
 		count_refusal(&s->count, n);
 		return 0;
 	}
-	if (!verify_kernel_stacks && k->trusted >= ORC_TRIALS) {
+	if (!verify_kernel_stacks && orc_start_of(k)->trusted >= ORC_TRIALS) {
 		s->count.kernel_walked++;
 		return n;
 	}
@@ -431,7 +456,7 @@ __noinline int orc_after(void)
 		return orc_learn_start();
 	s->count.kernel_compared++;
 	if (s->ev.id.hi == k->walked.hi && s->ev.id.lo == k->walked.lo) {
-		k->trusted++;
+		orc_start_of(k)->trusted++;
 	} else {
 		s->count.kernel_differs++;
 		orc.rows = 0; /* no walk on any CPU from now on */
@@ -459,6 +484,7 @@ static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct tas
 
 		k->ctx = (__u64)ctx;
 		k->regs = (__u64)regs;
+		k->event = ORC_SWITCH;
 		n = 8L * orc_take((regs->cs & 3) == 3);
 	}
 #endif

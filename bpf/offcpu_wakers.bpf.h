@@ -19,6 +19,7 @@
 /* Enough for most threads and interrupts: each frame costs, and behind an interrupt there may be many. */
 #define WAKER_FRAMES_THREAD 32
 #define WAKER_FRAMES_INTERRUPT 12
+#define KERNEL_STACK_MAX 32768 /* THREAD_SIZE, with KASAN */
 /* From a wake-up to the switch: a few us, unless a hypervisor takes a CPU away. */
 #define WAKER_EARLY_NS 10000000
 
@@ -80,13 +81,70 @@ struct waker_frames {
 	bool interrupt;
 };
 
-static __always_inline struct waker_frames take_frames(void *ctx, struct scratch *s, bool was_interrupt)
+/*
+ * The kernel stack of TASK, the current thread, by our own walk, as in kernel_stack(). Returns bytes of
+ * frames; 0 = bpf_get_stack() is needed, and if *AFTER then orc_after(). An interrupt that came in kernel
+ * mode runs on a stack of its own, from where no walk comes to an end: it is not begun there.
+ */
+static __always_inline long walk_waker(void *ctx, struct task_struct *task, struct scratch *s, bool *after)
+{
+#if defined(__TARGET_ARCH_x86)
+	struct orc_walk *k = my_orc_walk();
+	const struct pt_regs *regs;
+	long n;
+
+	if (!k || (!by_table && user_stacks))
+		return 0;
+	if (!orc.rows) {
+		count_refusal(&s->count, ORC_UNREADY);
+		return 0;
+	}
+	regs = (void *)bpf_task_pt_regs(task);
+	if ((__u64)regs - (__u64)ctx > KERNEL_STACK_MAX) {
+		count_refusal(&s->count, ORC_INTERRUPT);
+		return 0;
+	}
+	k->ctx = (__u64)ctx;
+	k->regs = (__u64)regs;
+	k->event = ORC_WAKING;
+	n = 8L * orc_take((regs->cs & 3) == 3);
+	*after = k->after;
+	return n;
+#else
+	return 0;
+#endif
+}
+
+/* bpf_get_stack() has left BYTES of frames in the scratch event: orc_after(). */
+static __always_inline void compare_walk(struct scratch *s, long bytes)
+{
+#if defined(__TARGET_ARCH_x86)
+	taken_stack(&s->ev, bytes, KIND_KERNEL);
+	no_scripts(&s->ev);
+	hash_frames(s->walk.remote);
+	orc_after();
+#endif
+}
+
+static __always_inline struct waker_frames take_frames(
+	void *ctx, struct task_struct *task, struct scratch *s, bool was_interrupt)
 {
 	const __u32 few = (was_interrupt ? WAKER_FRAMES_INTERRUPT : WAKER_FRAMES_THREAD) * 8;
-	long n = bpf_get_stack(ctx, s->ev.frames, few, 0);
-	int cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
+	bool after = false;
+	long n = walk_waker(ctx, task, s, &after);
+	const bool walked = n > 0;
+	int cut;
 
-	if (n == few && !cut) {
+	if (after) {
+		/* a call of its own, from one place: that is the first frame, which walks begin with */
+		n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
+		if (n > 0)
+			compare_walk(s, n);
+	} else if (!walked) {
+		n = bpf_get_stack(ctx, s->ev.frames, few, 0);
+	}
+	cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
+	if (n == few && !cut && !after && !walked) {
 		n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
 		cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
 	}
@@ -97,7 +155,7 @@ static __always_inline struct waker_frames take_frames(void *ctx, struct scratch
 static __always_inline void take_waker(
 	void *ctx, struct task_struct *task, struct scratch *s, struct offcpu_woken *to, __u64 now)
 {
-	const struct waker_frames frames = take_frames(ctx, s, to->interrupt);
+	const struct waker_frames frames = take_frames(ctx, task, s, to->interrupt);
 	struct offcpu_wait *w = wait_get(task, true);
 	struct offcpu_waker *waker = &s->waker.waker;
 	struct offcpu_key *key = &s->key;
@@ -214,6 +272,9 @@ int sched_waking(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 
+	/* not with --wakers=2 and more, where a thread that is not a target can have a chain: write_code() */
+	if (is_other(task))
+		return 0;
 	if ((hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED) ||
 		(__u64)task == bpf_get_current_task())
 		return 0;

@@ -88,6 +88,39 @@ is "$(counter "$TMP/walked.cap" stacks.kernel_differ)" 0 'the first ones are com
 tried=$(counter "$TMP/walked.cap" stacks.kernel_compared)
 ok "only those ($tried)" test "$tried" -ge 1 -a "$tried" -le $((16 * $(nproc)))
 
+# Those of who ends the waits: at another event, from another function of the kernel
+# waker_stacks CAP: prints those of wakers of more than a fifth of the waits, from what called to wake on
+waker_stacks() {
+	waits "$1" '$h{join ";", map { $_->{symbol} // "?" } @{$w->{waker}{kernel_stack}}} += $w->{count} if $w->{waker}' |
+		awk '{ n[NR] = $NF; sum += $NF; $NF = ""; of[NR] = $0 } END { for (i in n) if (n[i] > sum / 5) print of[i] }' | sort
+}
+# Beside sleeps, that interrupts end, files and fork: other ways to a wake-up
+churn &
+churn=$!
+at_exit_kill "$churn"
+rec_start "$TMP/wv.cap" -q --force -a --wakers --verify-kernel-stacks
+until_true has "$TMP/wv.cap" stacks.kernel_compared 20000
+rec_stop
+kill "$churn"
+is "$(counter "$TMP/wv.cap" stacks.kernel_differ)" 0 'stacks of wakers that are taken both ways do not differ'
+rec "$TMP/wc.cap" -d 3 --wakers -p "$load" --verify-kernel-stacks
+is "$(counter "$TMP/wc.cap" stacks.kernel_differ)" 0 'nor of two threads that wake each other'
+ok 'and are taken both ways at both events' test "$(counter "$TMP/wc.cap" stacks.kernel_compared)" -ge \
+	$(($(counter "$TMP/wc.cap" waits.recorded) * 3 / 2))
+# at_both: true if so many are walked that those of wakers are among them
+at_both() {
+	has "$TMP/ww.cap" stacks.kernel_walked 10000 &&
+		has "$TMP/ww.cap" stacks.kernel_walked $(($(counter "$TMP/ww.cap" waits.recorded) * 3 / 2))
+}
+rec_start "$TMP/ww.cap" -q --force --wakers -p "$load"
+ok 'stacks of wakers are walked, too' until_true at_both
+rec_stop
+is "$(counter "$TMP/ww.cap" stacks.kernel_differ)" 0 'the first of them do not differ from those of bpf_get_stack()'
+waker_stacks "$TMP/ww.cap" >"$TMP/walked"
+waker_stacks "$TMP/wc.cap" >"$TMP/compared"
+like "$(cat "$TMP/walked")" '^(wake_up_q;)?.*futex_wake.*;do_syscall_64;entry_SYSCALL_64' 'their stacks go from the wake-up to the system call'
+same "$TMP/walked" "$TMP/compared" 'and are the same as those of bpf_get_stack()'
+
 run "$BIN/offcpu-record" -v --force -o "$TMP/s.cap" -- sleep 0.1
 like "$(cat "$err")" 'kernel stacks*: walked by the kernel.s unwind table' '-v reports how many were walked'
 rec "$TMP/d.cap" --depth 3 --verify-kernel-stacks -d 2 -a
