@@ -91,6 +91,19 @@ void user_stacks_close(struct user_stacks *p); /* NULL is fine */
  */
 int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret, struct err *e);
 
+/* What was copied of a thread while it was blocked: its call, and LEN bytes of its stack, 0 = there are none.
+ */
+struct user_stacks_copy {
+	struct quiet_copy_call call;
+	uint64_t from; /* the address of the bytes, as by quiet_copy_stack() */
+	const void *bytes;
+	size_t len;
+};
+
+/* Likewise, of the thread as it was in COPY; what the walk lacks beyond that is read as it is now. */
+int user_stacks_take_copied(struct user_stacks *p, uint32_t tid, const struct user_stacks_copy *copy,
+	struct cap_stack *ret, struct err *e);
+
 struct user_stacks_stats {
 	uint64_t stacks; /* taken */
 	uint64_t stops; /* how often a thread was stopped for them */
