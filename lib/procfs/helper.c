@@ -179,11 +179,27 @@ int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t n
 	return 0;
 }
 
-/* Request a copy with Q: the reply into *RET, and the bytes of its areas into COPY. */
-static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *wanted, size_t n,
-	struct thread_copy *copy, struct helper_copy_reply *ret)
+/* The bytes of area I, LEN of them, to COPY. */
+static int copy_area(struct helper *l, struct thread_copy *copy, uint32_t i, uint64_t len)
 {
+	ssize_t n = ask(l, &(struct helper_request){ .kind = HELPER_AREA, .arg = i });
+
+	if (n < 0)
+		return (int)n;
+	if ((uint64_t)n != len)
+		return -EPROTO;
+	memcpy(copy->bytes[i], l->reply.bytes, (size_t)n);
+	return 0;
+}
+
+/* Request a copy with Q, to COPY; of the reply, CALL and REPORTED are for the caller. */
+static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *wanted, size_t n,
+	struct thread_copy *copy, struct quiet_copy_call *call, struct stop_copy_report *reported)
+{
+	size_t at = offsetof(struct helper_copy_reply, bytes);
+	struct thread_copy_head head;
 	ssize_t len;
+	int rc = 0;
 
 	thread_copy_reset(copy);
 	q->n = (uint32_t)MIN(n, (size_t)HELPER_WANTED);
@@ -192,43 +208,47 @@ static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *
 	len = ask(l, q);
 	if (len < 0)
 		return (int)len;
-	if (len != sizeof(*ret))
+	if ((size_t)len < at)
 		return -EPROTO;
-	*ret = l->reply.copy;
-	for (uint32_t i = 0; i < MIN(ret->head.n_areas, (uint32_t)THREAD_COPY_AREAS); i++) {
-		struct helper_request area = { .kind = HELPER_AREA, .arg = i };
+	head = l->reply.copy.head;
+	*call = l->reply.copy.call;
+	*reported = l->reply.copy.reported;
+	for (uint32_t i = 0; !rc && i < MIN(head.n_areas, (uint32_t)THREAD_COPY_AREAS); i++) {
+		const uint64_t area = head.areas[i].len;
 
-		len = ask(l, &area);
-		if (len < 0)
-			return (int)len;
-		if ((uint64_t)len != ret->head.areas[i].len || len > (ssize_t)sizeof(copy->bytes[i]))
-			return -EPROTO;
-		memcpy(copy->bytes[i], l->reply.bytes, (size_t)len);
+		if (area > sizeof(copy->bytes[i])) {
+			rc = -EPROTO;
+		} else if (area <= (size_t)len - at) {
+			memcpy(copy->bytes[i], (const char *)&l->reply + at, (size_t)area);
+			at += (size_t)area;
+		} else {
+			at = (size_t)len; /* which is overwritten */
+			rc = copy_area(l, copy, i, area);
+		}
 	}
-	copy->head = ret->head;
-	return 0;
+	if (!rc)
+		copy->head = head;
+	return rc;
 }
 
 int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct thread_copy *copy, struct quiet_copy_call *call)
 {
 	struct helper_request q = { .kind = HELPER_QUIET, .pid = (uint32_t)pid, .tid = (uint32_t)tid };
-	struct helper_copy_reply got = { 0 };
-	int rc = copy_all(l, &q, wanted, n, copy, &got);
+	struct stop_copy_report none;
 
-	*call = got.call;
-	return rc;
+	*call = (struct quiet_copy_call){ 0 };
+	return copy_all(l, &q, wanted, n, copy, call, &none);
 }
 
 int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
 	struct stop_copy_report *reported)
 {
 	struct helper_request q = { .kind = HELPER_STOP, .pid = (uint32_t)tid, .tid = (uint32_t)tid };
-	struct helper_copy_reply got = { .reported = { .again = -1 } };
-	int rc = copy_all(l, &q, wanted, n, copy, &got);
+	struct quiet_copy_call none;
 
-	*reported = got.reported;
-	return rc;
+	*reported = (struct stop_copy_report){ .again = -1 };
+	return copy_all(l, &q, wanted, n, copy, &none, reported);
 }
 
 ssize_t helper_memory(struct helper *l, pid_t pid, uint64_t addr, void *to, size_t len)
@@ -580,16 +600,21 @@ static int serve_copy(struct work *w)
 {
 	const struct helper_request *q = &w->q;
 	struct helper_copy_reply *c = &w->a.copy;
+	size_t at = 0;
 	int rc;
 
 	if (q->n > HELPER_WANTED)
 		return -EPERM;
-	*c = (struct helper_copy_reply){ 0 };
+	memset(c, 0, offsetof(struct helper_copy_reply, bytes));
 	rc = q->kind == HELPER_QUIET
 		     ? quiet_copy_take((pid_t)q->pid, (pid_t)q->tid, q->wanted, q->n, &w->copy, &c->call)
 		     : stop_copy_take((pid_t)q->tid, q->wanted, q->n, &w->copy, &c->reported);
 	c->head = w->copy.head;
-	w->len = sizeof(*c);
+	for (uint32_t i = 0; i < c->head.n_areas && c->head.areas[i].len <= sizeof(c->bytes) - at; i++) {
+		memcpy(c->bytes + at, w->copy.bytes[i], (size_t)c->head.areas[i].len);
+		at += (size_t)c->head.areas[i].len;
+	}
+	w->len = offsetof(struct helper_copy_reply, bytes) + at;
 	return rc;
 }
 

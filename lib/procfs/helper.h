@@ -117,6 +117,9 @@ struct helper_copy_reply {
 	struct thread_copy_head head;
 	struct quiet_copy_call call;
 	struct stop_copy_report reported;
+	/* of the first areas, as many as fit, one after the other; only the used part is sent. AREA has the
+	 * others */
+	uint8_t bytes[HELPER_BYTES];
 };
 
 union helper_reply {

@@ -197,7 +197,8 @@ bool procparse_status(const char *p, size_t len, struct procparse_status *ret)
 		for (unsigned int i = 0; i < ARRAY_LEN(keys); i++) {
 			struct text v = t;
 
-			if (!starts(&t, keys[i]))
+			/* most lines begin with another letter */
+			if (t.p == t.end || *t.p != keys[i][0] || !starts(&t, keys[i]))
 				continue;
 			v.p += strlen(keys[i]);
 			seen |= 1u << i;

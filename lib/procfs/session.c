@@ -410,7 +410,8 @@ static bool copy_of(const struct sampler_seen *s, struct user_stacks_copy *ret)
 	const struct procparse_syscall *c = &s->syscall;
 	const int32_t len = s->copied ? s->copied->stack_len : -ENODATA;
 
-	*ret = (struct user_stacks_copy){ .call = { .number = c->nr, .sp = c->sp, .pc = c->pc } };
+	*ret = (struct user_stacks_copy){ .call = { .number = c->nr, .sp = c->sp, .pc = c->pc },
+		.state = s->stat.state };
 	if (!s->has_syscall || !(len > 0 || len == -EFAULT))
 		return false;
 	memcpy(ret->call.args, c->args, sizeof(ret->call.args));

@@ -606,6 +606,7 @@ struct way {
 	size_t n;
 	struct quiet_copy_call call;
 	const struct user_stacks_copy *made; /* the first copy, if it was made before; else NULL */
+	char state; /* the letter of stat that came with it; else 0 */
 };
 
 /* Take the copy that was made before. */
@@ -614,6 +615,7 @@ static void copy_made(struct user_stacks *p, struct way *w)
 	const size_t len = MIN(w->made->len, (size_t)THREAD_COPY_AREA_BYTES);
 
 	w->call = w->made->call;
+	w->state = w->made->state;
 	quiet_copy_begin(p->copy, &w->call);
 	p->copy->head.n_areas = len != 0;
 	p->copy->head.areas[0] = (struct thread_copy_area){ .from = w->made->from, .len = len };
@@ -696,12 +698,15 @@ static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, st
 }
 
 /* Would the thread stop at all? In state D, it stops only when the wait is over. */
-static bool can_stop(const struct user_stacks *p, pid_t tid)
+static bool can_stop(const struct user_stacks *p, const struct way *w)
 {
 	char text[512], *state;
-	ssize_t n = proc_view_text(
-		p->reach.helper, (uint32_t)p->pid, (uint32_t)tid, PROCFILE_STAT, text, sizeof(text) - 1);
+	ssize_t n;
 
+	if (w->state)
+		return w->state != 'D';
+	n = proc_view_text(
+		p->reach.helper, (uint32_t)p->pid, (uint32_t)w->tid, PROCFILE_STAT, text, sizeof(text) - 1);
 	if (n <= 0)
 		return true;
 	text[n] = '\0';
@@ -720,7 +725,7 @@ static int take_stopped(
 		p->stats.spared++;
 		return 0;
 	}
-	if (found && !can_stop(p, quiet->tid)) {
+	if (found && !can_stop(p, quiet)) {
 		p->stats.refused[THREAD_REFUSAL_LATE]++;
 		return 0;
 	}

@@ -5,9 +5,10 @@
  * The permissions of ptrace(2) are enough. A user has them for his own processes
  * without any capability.
  *
- * A blocked thread is read without being stopped (procfs/thread_copy.h). That
- * gives PC, SP and stack, which is all that most walks need. A thread that runs,
- * or whose walk lacks a register, is stopped for a moment (procfs/thread_copy.h).
+ * A blocked thread is read without being stopped (procfs/thread_copy.h), or was
+ * read with its files in /proc (procfs/helper.h). That gives PC, SP and stack,
+ * which is all that most walks need. A thread that runs, or whose walk lacks a
+ * register, is stopped for a moment (procfs/thread_copy.h).
  * The walk then runs over the copy (unwind/walk.h), with tables that a process
  * without privileges makes (procfs/walk_tables.h). If the stack is larger than
  * 64 KiB or continues in another place, another copy is made, with another stop
@@ -95,6 +96,7 @@ int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret,
  */
 struct user_stacks_copy {
 	struct quiet_copy_call call;
+	char state; /* its letter in stat */
 	uint64_t from; /* the address of the bytes, as by quiet_copy_stack() */
 	const void *bytes;
 	size_t len;
