@@ -24,7 +24,7 @@
 const char *procfile_name(enum procfile f)
 {
 	static const char *const names[PROCFILE_COUNT] = { "schedstat", "status", "stat", "syscall", "stack",
-		"wchan", "cgroup", "exe" };
+		"wchan", "schedstat", "cgroup", "exe" };
 
 	return f < PROCFILE_COUNT ? names[f] : "";
 }
@@ -45,6 +45,7 @@ static uint32_t procfile_number(const char *name)
 struct helper {
 	struct worker *worker;
 	union helper_reply reply;
+	struct helper_files_reply files; /* of helper_files_of() */
 };
 
 int helper_ready(struct helper *l, struct err *e)
@@ -83,28 +84,68 @@ static ssize_t ask(struct helper *l, const struct helper_request *q)
 	return l ? worker_call(l->worker, q, sizeof(*q), &l->reply, sizeof(l->reply), NULL, NULL) : -ENOTCONN;
 }
 
+/* The N bytes at *AT of the reply F of LEN bytes to *RET, and *AT past them; false if there are fewer. */
+static bool text_at(const struct helper_files_reply *f, size_t len, int32_t n, size_t *at, const char **ret)
+{
+	*ret = (const char *)f + *at;
+	if (n <= 0)
+		return true;
+	if ((size_t)n > len - *at)
+		return false;
+	*at += (size_t)n;
+	return true;
+}
+
+/* The texts of the reply F of LEN bytes: of how many threads, at most MOST, or -errno. */
+static ssize_t unpack(const struct helper_files_reply *f, size_t len, size_t most, struct helper_texts *ret)
+{
+	size_t at = offsetof(struct helper_files_reply, text);
+	bool there = len >= at && f->n && f->n <= most;
+
+	for (uint32_t i = 0; there && i < f->n; i++) {
+		ret[i] = (struct helper_texts){ .at_ns = f->threads[i].at_ns,
+			.stack_from = f->threads[i].stack_from,
+			.stack_len = f->threads[i].stack_len };
+		memcpy(ret[i].len, f->threads[i].len, sizeof(ret[i].len));
+		for (size_t k = 0; there && k < PROCFILE_COUNT; k++) {
+			if (k == PROCFILE_AGAIN)
+				there = text_at(f, len, ret[i].stack_len, &at, &ret[i].stack);
+			there = there && text_at(f, len, ret[i].len[k], &at, &ret[i].text[k]);
+		}
+	}
+	return there ? (ssize_t)f->n : -EPROTO;
+}
+
+ssize_t helper_files_of(
+	struct helper *l, const struct helper_thread *threads, size_t n, struct helper_texts *ret)
+{
+	struct helper_request q = { .kind = HELPER_FILES, .n = (uint32_t)n, .keep = true };
+	ssize_t len;
+
+	if (!l)
+		return -ENOTCONN;
+	if (!n || n > HELPER_THREADS)
+		return -EINVAL;
+	memcpy(q.threads, threads, n * sizeof(*threads));
+	len = worker_call(l->worker, &q, sizeof(q), &l->files, sizeof(l->files), NULL, NULL);
+	len = len < 0 ? len : unpack(&l->files, (size_t)len, n, ret);
+	for (ssize_t i = 0; i < len; i++)
+		ret[i].files = threads[i].files;
+	return len;
+}
+
 int helper_files(struct helper *l, uint32_t pid, uint32_t tid, unsigned int wanted, bool keep,
 	struct helper_texts *ret)
 {
 	struct helper_request q = {
-		.kind = HELPER_FILES, .pid = pid, .tid = tid, .arg = wanted, .keep = keep
+		.kind = HELPER_FILES, .n = 1, .keep = keep, .threads = { { pid, tid, wanted, false } }
 	};
 	ssize_t n = ask(l, &q);
-	const struct helper_files_reply *f;
-	size_t at = offsetof(struct helper_files_reply, text);
 
+	n = n < 0 ? n : unpack(&l->reply.files, (size_t)n, 1, ret);
 	if (n < 0)
 		return (int)n;
-	f = &l->reply.files;
-	for (size_t i = 0; i < PROCFILE_COUNT; i++) {
-		ret->len[i] = (size_t)n < at ? -EPROTO : f->len[i];
-		ret->text[i] = (const char *)f + at;
-		if (ret->len[i] <= 0)
-			continue;
-		if ((size_t)ret->len[i] > (size_t)n - at)
-			return -EPROTO;
-		at += (size_t)ret->len[i];
-	}
+	ret->files = wanted;
 	return 0;
 }
 
@@ -138,11 +179,27 @@ int helper_list(struct helper *l, uint32_t pid, void (*fn)(void *ctx, uint32_t n
 	return 0;
 }
 
-/* Request a copy with Q: the reply into *RET, and the bytes of its areas into COPY. */
-static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *wanted, size_t n,
-	struct thread_copy *copy, struct helper_copy_reply *ret)
+/* The bytes of area I, LEN of them, to COPY. */
+static int copy_area(struct helper *l, struct thread_copy *copy, uint32_t i, uint64_t len)
 {
+	ssize_t n = ask(l, &(struct helper_request){ .kind = HELPER_AREA, .arg = i });
+
+	if (n < 0)
+		return (int)n;
+	if ((uint64_t)n != len)
+		return -EPROTO;
+	memcpy(copy->bytes[i], l->reply.bytes, (size_t)n);
+	return 0;
+}
+
+/* Request a copy with Q, to COPY; of the reply, CALL and REPORTED are for the caller. */
+static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *wanted, size_t n,
+	struct thread_copy *copy, struct quiet_copy_call *call, struct stop_copy_report *reported)
+{
+	size_t at = offsetof(struct helper_copy_reply, bytes);
+	struct thread_copy_head head;
 	ssize_t len;
+	int rc = 0;
 
 	thread_copy_reset(copy);
 	q->n = (uint32_t)MIN(n, (size_t)HELPER_WANTED);
@@ -151,43 +208,47 @@ static int copy_all(struct helper *l, struct helper_request *q, const uint64_t *
 	len = ask(l, q);
 	if (len < 0)
 		return (int)len;
-	if (len != sizeof(*ret))
+	if ((size_t)len < at)
 		return -EPROTO;
-	*ret = l->reply.copy;
-	for (uint32_t i = 0; i < MIN(ret->head.n_areas, (uint32_t)THREAD_COPY_AREAS); i++) {
-		struct helper_request area = { .kind = HELPER_AREA, .arg = i };
+	head = l->reply.copy.head;
+	*call = l->reply.copy.call;
+	*reported = l->reply.copy.reported;
+	for (uint32_t i = 0; !rc && i < MIN(head.n_areas, (uint32_t)THREAD_COPY_AREAS); i++) {
+		const uint64_t area = head.areas[i].len;
 
-		len = ask(l, &area);
-		if (len < 0)
-			return (int)len;
-		if ((uint64_t)len != ret->head.areas[i].len || len > (ssize_t)sizeof(copy->bytes[i]))
-			return -EPROTO;
-		memcpy(copy->bytes[i], l->reply.bytes, (size_t)len);
+		if (area > sizeof(copy->bytes[i])) {
+			rc = -EPROTO;
+		} else if (area <= (size_t)len - at) {
+			memcpy(copy->bytes[i], (const char *)&l->reply + at, (size_t)area);
+			at += (size_t)area;
+		} else {
+			at = (size_t)len; /* which is overwritten */
+			rc = copy_area(l, copy, i, area);
+		}
 	}
-	copy->head = ret->head;
-	return 0;
+	if (!rc)
+		copy->head = head;
+	return rc;
 }
 
 int helper_quiet(struct helper *l, pid_t pid, pid_t tid, const uint64_t *wanted, size_t n,
 	struct thread_copy *copy, struct quiet_copy_call *call)
 {
 	struct helper_request q = { .kind = HELPER_QUIET, .pid = (uint32_t)pid, .tid = (uint32_t)tid };
-	struct helper_copy_reply got = { 0 };
-	int rc = copy_all(l, &q, wanted, n, copy, &got);
+	struct stop_copy_report none;
 
-	*call = got.call;
-	return rc;
+	*call = (struct quiet_copy_call){ 0 };
+	return copy_all(l, &q, wanted, n, copy, call, &none);
 }
 
 int helper_stop(struct helper *l, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
 	struct stop_copy_report *reported)
 {
 	struct helper_request q = { .kind = HELPER_STOP, .pid = (uint32_t)tid, .tid = (uint32_t)tid };
-	struct helper_copy_reply got = { .reported = { .again = -1 } };
-	int rc = copy_all(l, &q, wanted, n, copy, &got);
+	struct quiet_copy_call none;
 
-	*reported = got.reported;
-	return rc;
+	*reported = (struct stop_copy_report){ .again = -1 };
+	return copy_all(l, &q, wanted, n, copy, &none, reported);
 }
 
 ssize_t helper_memory(struct helper *l, pid_t pid, uint64_t addr, void *to, size_t len)
@@ -361,16 +422,30 @@ static int open_file(uint32_t pid, uint32_t tid, enum procfile f)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int32_t read_file(struct work *w, struct slot *s, enum procfile f, char *to)
+/* Bytes to read of each file, and of all of a thread with its stack. */
+#define SMALL_TEXT 1024
+#define THREAD_TEXT (3 * PROCFILE_TEXT + PROCFILE_COUNT * SMALL_TEXT + HELPER_STACK)
+_Static_assert(THREAD_TEXT <= HELPER_TEXT, "the first thread of a request fits in the reply");
+
+static size_t most_of(enum procfile f)
 {
-	const size_t cap = f == PROCFILE_EXE ? PROCFILE_EXE_BYTES : PROCFILE_TEXT;
+	if (f == PROCFILE_EXE)
+		return PROCFILE_EXE_BYTES;
+	return f == PROCFILE_STATUS || f == PROCFILE_STACK || f == PROCFILE_CGROUP ? PROCFILE_TEXT
+										   : SMALL_TEXT;
+}
+
+static int32_t read_file(
+	struct work *w, struct slot *s, const struct helper_thread *t, enum procfile of, char *to)
+{
+	const enum procfile f = of == PROCFILE_AGAIN ? PROCFILE_SCHEDSTAT : of;
 	bool kept = s && f < PROCFILE_LOOK && s->fd[f];
-	int fd = kept ? s->fd[f] - 1 : open_file(w->q.pid, w->q.tid, f);
+	int fd = kept ? s->fd[f] - 1 : open_file(t->pid, t->tid, f);
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	n = pread(fd, to, cap, 0);
+	n = pread(fd, to, most_of(f), 0);
 	n = n < 0 ? -errno : n;
 	if (kept)
 		return (int32_t)n;
@@ -383,35 +458,92 @@ static int32_t read_file(struct work *w, struct slot *s, enum procfile f, char *
 	return (int32_t)n;
 }
 
+/* Does stat, the LEN bytes at P, say that the thread runs, or has ended? Its name may contain ')' too. */
+static bool is_no_wait(const char *p, size_t len)
+{
+	const char *close = memrchr(p, ')', len);
+
+	return close && p + len - close > 2 && (close[2] == 'R' || close[2] == 'Z' || close[2] == 'X');
+}
+
 /* The files that need not be read, by the text of F at P. */
 static unsigned int needless(enum procfile f, const char *p, int32_t len)
 {
-	const unsigned int wchan = 1u << PROCFILE_WCHAN, place = wchan | 1u << PROCFILE_STACK;
+	const unsigned int wchan = 1u << PROCFILE_WCHAN,
+			   place = wchan | 1u << PROCFILE_STACK | 1u << PROCFILE_AGAIN;
 
-	if (f == PROCFILE_SYSCALL && len > 0 && *p == 'r')
+	if (len <= 0)
+		return 0;
+	if (f == PROCFILE_STAT && is_no_wait(p, (size_t)len))
+		return place | 1u << PROCFILE_SYSCALL;
+	if (f == PROCFILE_SYSCALL && *p == 'r')
 		return place;
-	return f == PROCFILE_STACK && len > 0 ? wchan : 0;
+	return f == PROCFILE_STACK ? wchan : 0;
+}
+
+/* The memory of the stack of thread TID to TO, by the text of its syscall: its length, or -errno. */
+static int32_t read_stack(uint32_t tid, const char *text, int32_t len, char *to, uint64_t *from)
+{
+	char call_text[SMALL_TEXT + 1];
+	struct quiet_copy_call call;
+
+	if (len <= 0)
+		return len;
+	snprintf(call_text, sizeof(call_text), "%.*s", (int)len, text);
+	if (!quiet_copy_parse(call_text, &call))
+		return -EAGAIN;
+	return (int32_t)quiet_copy_stack((pid_t)tid, call.sp, to, HELPER_STACK, from);
+}
+
+/* Read what T asks for, as thread I of the reply, to TO: its length. */
+static size_t serve_thread(struct work *w, const struct helper_thread *t, uint32_t i, char *to)
+{
+	struct slot *s = w->q.keep ? slot_of(w, t->pid, t->tid) : NULL;
+	struct helper_files_reply *files = &w->a.files;
+	int32_t *len = files->threads[i].len, *stack_len = &files->threads[i].stack_len;
+	unsigned int wanted = t->files;
+	const char *call = to;
+	bool gone = false;
+	size_t at = 0;
+
+	files->threads[i].at_ns = now_ns();
+	for (unsigned int f = 0; f < PROCFILE_COUNT; f++) {
+		if (!(wanted >> f & 1))
+			continue;
+		if (f == PROCFILE_SYSCALL)
+			call = to + at;
+		/* before schedstat is read again, which shows whether it is that of the same wait */
+		if (f == PROCFILE_AGAIN && t->stack) {
+			*stack_len = read_stack(
+				t->tid, call, len[PROCFILE_SYSCALL], to + at, &files->threads[i].stack_from);
+			at += *stack_len > 0 ? (size_t)*stack_len : 0;
+		}
+		len[f] = read_file(w, s, t, f, to + at);
+		wanted &= ~needless(f, to + at, len[f]);
+		gone |= len[f] == -ESRCH;
+		at += len[f] > 0 ? (size_t)len[f] : 0;
+	}
+	if (gone && s)
+		close_slot(w, s);
+	return at;
 }
 
 static int serve_files(struct work *w)
 {
-	struct slot *s = w->q.keep ? slot_of(w, w->q.pid, w->q.tid) : NULL;
 	struct helper_files_reply *files = &w->a.files;
-	unsigned int wanted = w->q.arg;
+	const uint32_t n = w->q.n;
 	size_t at = 0;
-	bool gone = false;
 
-	for (unsigned int f = 0; f < PROCFILE_COUNT; f++) {
-		files->len[f] = 0;
-		if (!(wanted >> f & 1))
-			continue;
-		files->len[f] = read_file(w, s, f, files->text + at);
-		wanted &= ~needless(f, files->text + at, files->len[f]);
-		gone |= files->len[f] == -ESRCH;
-		at += files->len[f] > 0 ? (size_t)files->len[f] : 0;
+	if (!n || n > HELPER_THREADS)
+		return -EPERM;
+	for (uint32_t i = 0; i < n; i++)
+		if (!w->q.threads[i].pid || (w->q.threads[i].stack && !w->memory))
+			return -EPERM;
+	memset(files, 0, offsetof(struct helper_files_reply, text));
+	while (files->n < n && at + THREAD_TEXT <= sizeof(files->text)) {
+		at += serve_thread(w, &w->q.threads[files->n], files->n, files->text + at);
+		files->n++;
 	}
-	if (gone && s)
-		close_slot(w, s);
 	w->len = offsetof(struct helper_files_reply, text) + at;
 	return 0;
 }
@@ -468,16 +600,21 @@ static int serve_copy(struct work *w)
 {
 	const struct helper_request *q = &w->q;
 	struct helper_copy_reply *c = &w->a.copy;
+	size_t at = 0;
 	int rc;
 
 	if (q->n > HELPER_WANTED)
 		return -EPERM;
-	*c = (struct helper_copy_reply){ 0 };
+	memset(c, 0, offsetof(struct helper_copy_reply, bytes));
 	rc = q->kind == HELPER_QUIET
 		     ? quiet_copy_take((pid_t)q->pid, (pid_t)q->tid, q->wanted, q->n, &w->copy, &c->call)
 		     : stop_copy_take((pid_t)q->tid, q->wanted, q->n, &w->copy, &c->reported);
 	c->head = w->copy.head;
-	w->len = sizeof(*c);
+	for (uint32_t i = 0; i < c->head.n_areas && c->head.areas[i].len <= sizeof(c->bytes) - at; i++) {
+		memcpy(c->bytes + at, w->copy.bytes[i], (size_t)c->head.areas[i].len);
+		at += (size_t)c->head.areas[i].len;
+	}
+	w->len = offsetof(struct helper_copy_reply, bytes) + at;
 	return rc;
 }
 
@@ -512,7 +649,7 @@ static const struct {
 	int (*fn)(struct work *w);
 	bool memory, of_process; /* of_process: PID must not be 0 */
 } kinds[HELPER_KINDS] = {
-	[HELPER_FILES] = { serve_files, false, true },
+	[HELPER_FILES] = { serve_files, false, false },
 	[HELPER_FORGET] = { serve_forget, false, true },
 	[HELPER_LIST] = { serve_list, false, false },
 	[HELPER_QUIET] = { serve_copy, true, true },
@@ -552,6 +689,7 @@ static int answer(void *ctx, const void *request, size_t len, int *fds, struct w
 	SYSCALL_ALLOW(pread64), SYSCALL_ALLOW(recvmsg), SYSCALL_ALLOW(sendmsg), SYSCALL_ALLOW(close),        \
 		SYSCALL_ALLOW(getdents64), SYSCALL_ALLOW(rt_sigprocmask), SYSCALL_ALLOW(rt_sigreturn),       \
 		SYSCALL_ALLOW(exit), SYSCALL_ALLOW(exit_group),                                              \
+		SYSCALL_ALLOW(clock_gettime), /* where the vdso cannot read the clock */                     \
 		SYSCALL_ALLOW_IF(                                                                            \
 			openat, SYSCALL_BITS(2, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND, O_RDONLY))
 
@@ -561,9 +699,8 @@ static const struct syscall_rule base_rules[] = { BASE_RULES };
 #define THREAD_FLAGS (CLONE_VM | CLONE_THREAD | CLONE_SIGHAND)
 static const struct syscall_rule memory_rules[] = { BASE_RULES, SYSCALL_ALLOW(process_vm_readv),
 	SYSCALL_ALLOW(read), SYSCALL_ALLOW(waitid), SYSCALL_ALLOW(futex), SYSCALL_ALLOW(set_robust_list),
-	SYSCALL_ALLOW(rseq), SYSCALL_ALLOW(munmap), SYSCALL_ALLOW(madvise), SYSCALL_ALLOW(clock_gettime),
-	SYSCALL_ALLOW(tgkill), SYSCALL_ALLOW(gettid), SYSCALL_ALLOW(getpid), SYSCALL_ALLOW(rt_sigaction),
-	SYSCALL_ALLOW(brk),
+	SYSCALL_ALLOW(rseq), SYSCALL_ALLOW(munmap), SYSCALL_ALLOW(madvise), SYSCALL_ALLOW(tgkill),
+	SYSCALL_ALLOW(gettid), SYSCALL_ALLOW(getpid), SYSCALL_ALLOW(rt_sigaction), SYSCALL_ALLOW(brk),
 	SYSCALL_ALLOW(restart_syscall), /* events of its children interrupt what it waits for */
 #ifdef __SANITIZE_ADDRESS__
 	SYSCALL_ALLOW(sched_getaffinity), SYSCALL_ALLOW(sigaltstack), /* its threads begin with these */

@@ -10,8 +10,8 @@
  * CAP_DAC_READ_SEARCH (their files) and CAP_SYS_ADMIN (/proc/TID/stack).
  * Otherwise it is in a sandbox (system/sandbox.h), with its own system call
  * filter, and it ends with the recorder. It parses only the fixed requests of
- * helper_*() and, for a blocked thread, its system call and its count of runs,
- * which are numbers from the kernel (procfs/thread_copy.h).
+ * helper_*() and, of a thread, the letter of its state, its system call and its
+ * count of runs, which are the kernel's (procfs/thread_copy.h).
  *
  * A compromised recorder could get from it, beyond its own permissions: the text
  * of these files of any thread, and which processes and threads there are. With
@@ -43,12 +43,13 @@ enum procfile {
 	PROCFILE_SYSCALL,
 	PROCFILE_STACK,
 	PROCFILE_WCHAN,
+	PROCFILE_AGAIN, /* schedstat once more: has the thread run meanwhile? */
 	PROCFILE_CGROUP,
 	PROCFILE_EXE, /* the first PROCFILE_EXE_BYTES of the program */
 	PROCFILE_COUNT
 };
 
-#define PROCFILE_LOOK (PROCFILE_WCHAN + 1) /* the files before this one may be read for a sample */
+#define PROCFILE_LOOK (PROCFILE_WCHAN + 1) /* the files before this one are kept open for samples */
 #define PROCFILE_EXE_BYTES 20 /* e_ident, e_type, e_machine: elf(5) */
 
 /* Bytes to read of a file. No kernel writes more, except for cgroup if there are many hierarchies. */
@@ -64,12 +65,15 @@ const char *procfile_name(enum procfile f);
  * (helper_*()).
  */
 
+#define HELPER_THREADS 64 /* whose files one request may ask for */
+#define HELPER_TEXT (96u << 10) /* bytes of texts, in one reply */
+#define HELPER_STACK (16u << 10) /* bytes of the stack of one of these threads */
 #define HELPER_BYTES (64u << 10) /* of memory, in one reply */
 #define HELPER_NUMBERS (HELPER_BYTES / 4) /* of a list, in one reply */
 #define HELPER_WANTED (THREAD_COPY_AREAS - 1)
 
 enum helper_kind {
-	HELPER_FILES = 1, /* the text of files of a thread: ARG has a bit for each enum procfile */
+	HELPER_FILES = 1, /* the texts of files of N threads, as many as fit in a reply */
 	HELPER_FORGET, /* close the thread's files */
 	HELPER_LIST, /* the processes (PID 0), or the threads of PID, from the ARG-th on */
 	/* refused unless the helper was started with `memory`: */
@@ -80,16 +84,32 @@ enum helper_kind {
 	HELPER_KINDS
 };
 
+struct helper_thread {
+	uint32_t pid, tid;
+	uint32_t files; /* a bit for each enum procfile */
+	uint32_t stack; /* with PROCFILE_AGAIN: the memory of its stack too; refused as the kinds above */
+};
+
 struct helper_request {
 	uint32_t kind, pid, tid, arg, n;
 	uint32_t keep; /* FILES: keep them open for the next request */
 	uint64_t wanted[HELPER_WANTED];
+	struct helper_thread threads[HELPER_THREADS]; /* FILES: N of them */
 };
 
 /* FILES. A text that was not read, because it is not needed, has length 0. */
 struct helper_files_reply {
-	int32_t len[PROCFILE_COUNT]; /* or -errno */
-	char text[PROCFILE_COUNT * PROCFILE_TEXT]; /* one after the other; only the used part is sent */
+	uint32_t n; /* threads, the first ones of the request */
+	uint32_t unused;
+	struct {
+		uint64_t at_ns; /* CLOCK_MONOTONIC, right before the first file was read */
+		uint64_t stack_from; /* the address of its stack's memory, from SP or a little below it on, */
+		int32_t stack_len; /* and how much of that was read, or -errno */
+		int32_t len[PROCFILE_COUNT]; /* or -errno */
+	} threads[HELPER_THREADS];
+	/* of each thread the texts, one after the other, the memory before AGAIN's; only the used part is
+	 * sent */
+	char text[HELPER_TEXT];
 };
 
 /* QUIET and STOP: `call` is for the one, `reported` for the other. */
@@ -97,6 +117,9 @@ struct helper_copy_reply {
 	struct thread_copy_head head;
 	struct quiet_copy_call call;
 	struct stop_copy_report reported;
+	/* of the first areas, as many as fit, one after the other; only the used part is sent. AREA has the
+	 * others */
+	uint8_t bytes[HELPER_BYTES];
 };
 
 union helper_reply {
@@ -123,18 +146,33 @@ uint64_t helper_cpu_ns(const struct helper *l); /* the CPU time it has used; 0 =
 
 /* The texts of the requested files of a thread. */
 struct helper_texts {
+	uint32_t files; /* that were requested */
+	uint64_t at_ns; /* as in struct helper_files_reply, like the next two */
+	uint64_t stack_from;
+	int32_t stack_len;
 	int32_t len[PROCFILE_COUNT]; /* or -errno; 0 for one that was not read */
-	const char *text[PROCFILE_COUNT]; /* owned by L, valid until the next request */
+	const char *text[PROCFILE_COUNT]; /* owned by L, like the next */
+	const char *stack;
 };
 
 /*
- * Read the files of WANTED (bits of enum procfile). If syscall says that the
- * thread runs, stack and wchan are skipped; if there is a stack, wchan is. KEEP:
- * the helper keeps the files open until helper_forget(). An open file of /proc
- * belongs to one thread for good. 0, or -errno.
+ * Read the files of WANTED (bits of enum procfile). If stat or syscall says that
+ * the thread does not wait, all that shows where it waits is skipped; if there is
+ * a stack, wchan is. KEEP: the helper keeps the files open until helper_forget().
+ * An open file of /proc belongs to one thread for good. 0, or -errno. The texts
+ * are valid until the next request.
  */
 int helper_files(struct helper *l, uint32_t pid, uint32_t tid, unsigned int wanted, bool keep,
 	struct helper_texts *ret);
+
+/*
+ * The same for the N threads at THREADS, at most HELPER_THREADS, to RET, which has
+ * room for N: of the first ones, as many as fit in a reply. Files stay open.
+ * Returns how many, at least 1, or -errno. The texts are valid until the next call
+ * of this function.
+ */
+ssize_t helper_files_of(
+	struct helper *l, const struct helper_thread *threads, size_t n, struct helper_texts *ret);
 void helper_forget(struct helper *l, uint32_t pid, uint32_t tid);
 
 /* Call FN for each process or, if PID is not 0, for each thread of that process. 0 or -errno. */

@@ -197,7 +197,8 @@ bool procparse_status(const char *p, size_t len, struct procparse_status *ret)
 		for (unsigned int i = 0; i < ARRAY_LEN(keys); i++) {
 			struct text v = t;
 
-			if (!starts(&t, keys[i]))
+			/* most lines begin with another letter */
+			if (t.p == t.end || *t.p != keys[i][0] || !starts(&t, keys[i]))
 				continue;
 			v.p += strlen(keys[i]);
 			seen |= 1u << i;
@@ -322,15 +323,14 @@ bool procparse_frame(const char **p, const char *end, struct procparse_frame *re
 #define FILES_LEAST 64 /* descriptors to leave for the rest of the program */
 #define FILES_MOST 65536
 
-/* Files whose text depends on who reads or opens them. */
-#define ASKED (1u << PROCFILE_STAT | 1u << PROCFILE_SYSCALL | 1u << PROCFILE_STACK | 1u << PROCFILE_WCHAN)
-
-void sampler_init(struct sampler *l, unsigned int wanted, struct helper *helper)
+void sampler_init(struct sampler *l, unsigned int wanted, bool memory, struct helper *helper)
 {
 	size_t files = fdlimit_raise(FILES_MOST * 2);
 
 	*l = (struct sampler){ .helper = helper,
-		.wanted = wanted | 1u << PROCFILE_SCHEDSTAT | 1u << PROCFILE_STATUS | 1u << PROCFILE_STAT };
+		.memory = memory,
+		.wanted = wanted | 1u << PROCFILE_SCHEDSTAT | 1u << PROCFILE_STATUS | 1u << PROCFILE_STAT |
+			  1u << PROCFILE_AGAIN };
 	l->max_open = files <= 2 * FILES_LEAST ? 0 : MIN(files / 2, (size_t)FILES_MOST);
 }
 
@@ -371,18 +371,27 @@ static ssize_t copy_text(const struct helper_texts *texts, enum procfile f, char
 	return n;
 }
 
-/* Request everything that may take privileges at once: a request takes as long as reading a few files. */
-static void ask_all(struct sampler *l, struct sampler_thread *t)
+size_t sampler_request(struct sampler *l, struct sampler_thread *const *t, size_t n)
 {
-	unsigned int wanted = l->wanted & ASKED;
+	struct helper_thread threads[HELPER_THREADS] = { 0 };
+	ssize_t got;
 
-	for (size_t i = 0; i < PROCFILE_LOOK; i++)
-		if (t->refused[i] || (i == PROCFILE_STACK && l->no_stack))
-			wanted &= ~(1u << i);
-	if (!l->helper || helper_files(l->helper, t->pid, t->tid, wanted, true, &l->texts) != 0)
-		return;
-	t->kept = true;
-	l->given = wanted;
+	n = MIN(n, (size_t)HELPER_THREADS);
+	for (size_t i = 0; i < n; i++) {
+		unsigned int wanted = l->wanted;
+
+		for (size_t f = 0; f < PROCFILE_LOOK; f++)
+			if (t[i]->refused[f] || (f == PROCFILE_STACK && l->no_stack))
+				wanted &= ~(1u << f);
+		threads[i] = (struct helper_thread){ t[i]->pid, t[i]->tid, wanted, l->memory };
+	}
+	got = helper_files_of(l->helper, threads, n, l->texts);
+	/* if the helper has ended, there are our own permissions */
+	for (size_t i = 0; got < 0 && i < n; i++)
+		l->texts[i].files = 0;
+	for (ssize_t i = 0; i < got; i++)
+		t[i]->kept = true;
+	return got < 0 ? n : (size_t)got;
 }
 
 /* Request a file that we may not open. FAILED is the error of open(2), returned if there is no reply. */
@@ -405,8 +414,8 @@ static ssize_t read_file(struct sampler *l, struct sampler_thread *t, enum procf
 	int fd = t->fd[f];
 	ssize_t n;
 
-	if (l->given >> f & 1)
-		return copy_text(&l->texts, f, text, cap);
+	if (l->given && (l->given->files >> f & 1))
+		return copy_text(l->given, f, text, cap);
 	if (fd < 0)
 		fd = open_file(t, f);
 	if (fd < 0)
@@ -444,11 +453,15 @@ uint32_t sampler_state(char letter)
 	return UINT32_MAX;
 }
 
-/* 1 if the kernel keeps this account; 0 if not: the file is missing or all zeroes; -ESRCH if T is gone. */
-static int read_schedstat(struct sampler *l, struct sampler_thread *t, struct procparse_schedstat *ret)
+/*
+ * Read F, which is schedstat. 1 if the kernel keeps this account; 0 if not: the
+ * file is missing or all zeroes; -ESRCH if T is gone.
+ */
+static int read_schedstat(
+	struct sampler *l, struct sampler_thread *t, enum procfile f, struct procparse_schedstat *ret)
 {
 	char text[128];
-	ssize_t n = read_file(l, t, PROCFILE_SCHEDSTAT, text, sizeof(text));
+	ssize_t n = read_file(l, t, f, text, sizeof(text));
 
 	*ret = (struct procparse_schedstat){ 0 };
 	if (n == -ESRCH)
@@ -554,7 +567,6 @@ static int read_more(struct sampler *l, struct sampler_thread *t, struct sampler
 	struct procparse_schedstat after;
 	int rc;
 
-	ask_all(l, t);
 	rc = read_stat(l, t, s, e);
 	if (rc)
 		return rc;
@@ -563,20 +575,22 @@ static int read_more(struct sampler *l, struct sampler_thread *t, struct sampler
 		read_place(l, t, s);
 	if (!s->waiting || !s->has_schedstat)
 		return 0;
-	rc = read_schedstat(l, t, &after);
+	rc = read_schedstat(l, t, l->given ? PROCFILE_AGAIN : PROCFILE_SCHEDSTAT, &after);
 	if (rc < 0)
 		return rc;
 	s->waiting = equal(&after, &s->sched);
+	if (s->waiting && l->given && l->memory)
+		s->copied = l->given;
 	return 0;
 }
 
-int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
+/* ASK: the files of a thread that has run are to be requested. */
+static int take(struct sampler *l, struct sampler_thread *t, bool ask, struct sampler_seen *s, struct err *e)
 {
 	int rc;
 
-	l->given = 0;
-	*s = (struct sampler_seen){ .at_ns = now_ns() };
-	rc = read_schedstat(l, t, &s->sched);
+	*s = (struct sampler_seen){ .at_ns = l->given ? l->given->at_ns : now_ns(), .first = !t->has_last };
+	rc = read_schedstat(l, t, PROCFILE_SCHEDSTAT, &s->sched);
 	if (rc < 0)
 		return rc;
 	s->has_schedstat = rc > 0;
@@ -585,9 +599,13 @@ int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_see
 		s->same = true;
 		return 0;
 	}
+	if (ask && s->has_schedstat)
+		return SAMPLER_RAN;
 	rc = read_status(l, t, s, e);
 	if (!rc && !s->has_schedstat && has_not_run(t, s))
 		s->same = true;
+	else if (!rc && ask)
+		return SAMPLER_RAN;
 	else if (!rc)
 		rc = read_more(l, t, s, e);
 	if (rc)
@@ -597,4 +615,17 @@ int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_see
 	t->sched = s->sched;
 	t->status = s->status;
 	return 0;
+}
+
+int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
+{
+	l->given = NULL;
+	return take(l, t, helper_pid(l->helper) != 0, s, e);
+}
+
+int sampler_requested(
+	struct sampler *l, size_t at, struct sampler_thread *t, struct sampler_seen *s, struct err *e)
+{
+	l->given = l->texts[at].files ? &l->texts[at] : NULL;
+	return take(l, t, false, s, e);
 }

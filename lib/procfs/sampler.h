@@ -8,7 +8,8 @@
  * at the end: a thread that has run meanwhile does not count as waiting.
  *
  * A process that has dropped its privileges has a helper (procfs/helper.h), which
- * copies what takes them. Any process may read schedstat and status.
+ * copies what takes them. Any process may read schedstat, so this process reads
+ * that of each thread, and requests the files of all that have run at once.
  *
  * The files stay open between samples, for as many threads as the limit on
  * descriptors allows; the others are opened for each sample. An open file of
@@ -93,10 +94,11 @@ bool procparse_frame(const char **p, const char *end, struct procparse_frame *re
 struct sampler {
 	struct helper *helper; /* NULL = only our own permissions */
 	unsigned int wanted; /* bits of enum procfile: syscall, stack and wchan are optional */
+	bool memory; /* and the memory of stacks */
 	size_t n_open, max_open; /* descriptors */
 	int no_stack; /* -errno: stack is refused for every thread; 0 = it is not */
-	unsigned int given; /* files of the current thread whose text the helper has read: */
-	struct helper_texts texts;
+	struct helper_texts texts[HELPER_THREADS]; /* what the helper has read of threads */
+	const struct helper_texts *given; /* what of the current thread; NULL = nothing */
 	char text[PROCFILE_TEXT]; /* of the last `stack` or `status` that was read */
 };
 
@@ -114,6 +116,7 @@ struct sampler_thread {
 
 struct sampler_seen {
 	uint64_t at_ns; /* CLOCK_MONOTONIC, right before schedstat was read */
+	bool first; /* of this thread */
 	bool same; /* it has not run since the last sample; only `sched` and `status` are set below */
 	bool has_schedstat;
 	bool waiting; /* off the CPU during the whole sample */
@@ -125,20 +128,35 @@ struct sampler_seen {
 	char wchan[128]; /* "" = not known; cut to fit */
 	const char *stack; /* in struct sampler, valid until the next sample; NULL = not known */
 	size_t stack_len;
+	const struct helper_texts *copied; /* likewise: with the stack's memory; NULL = it was not copied */
 };
 
 /*
  * Uses up to half of the descriptors that this process may have, and raises the
  * soft limit for that. HELPER, which must outlive L, reads what takes privileges.
- * If it ends, only our own permissions are left.
+ * If it ends, only our own permissions are left. MEMORY: it copies stacks too,
+ * for which it must have been started.
  */
-void sampler_init(struct sampler *l, unsigned int wanted, struct helper *helper);
+void sampler_init(struct sampler *l, unsigned int wanted, bool memory, struct helper *helper);
+
+#define SAMPLER_RAN 1
 
 /*
  * Sample T. -ESRCH: it is gone, or a zombie. Another -errno with the message: it
- * exists, but its files cannot be read.
+ * exists, but its files cannot be read. SAMPLER_RAN: it has run since the last
+ * sample, and the helper can read its files, with those of others:
+ * sampler_request().
  */
 int sampler_take(struct sampler *l, struct sampler_thread *t, struct sampler_seen *s, struct err *e);
+
+/*
+ * Have the helper read the files of the N threads at T, at most HELPER_THREADS.
+ * Returns how many of them it has read, at least 1: then take the sample of each
+ * by sampler_requested(), as sampler_take() would, AT counting from 0.
+ */
+size_t sampler_request(struct sampler *l, struct sampler_thread *const *t, size_t n);
+int sampler_requested(
+	struct sampler *l, size_t at, struct sampler_thread *t, struct sampler_seen *s, struct err *e);
 
 void sampler_forget(struct sampler *l, struct sampler_thread *t); /* close its files */
 

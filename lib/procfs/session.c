@@ -404,6 +404,25 @@ static bool is_there_still(const struct sampler_seen *s, const struct cap_stack 
 	return !s->has_syscall || !stack->len || stack->frames[0] == s->syscall.pc;
 }
 
+/* The copy of the thread that belongs to the sample S; false if there is none. */
+static bool copy_of(const struct sampler_seen *s, struct user_stacks_copy *ret)
+{
+	const struct procparse_syscall *c = &s->syscall;
+	const int32_t len = s->copied ? s->copied->stack_len : -ENODATA;
+
+	*ret = (struct user_stacks_copy){ .call = { .number = c->nr, .sp = c->sp, .pc = c->pc },
+		.state = s->stat.state };
+	if (!s->has_syscall || !(len > 0 || len == -EFAULT))
+		return false;
+	memcpy(ret->call.args, c->args, sizeof(ret->call.args));
+	if (len > 0) {
+		ret->from = s->copied->stack_from;
+		ret->bytes = s->copied->stack;
+		ret->len = (size_t)len;
+	}
+	return true;
+}
+
 /*
  * The user stack of T, which waits where the sample S saw it, read through R and
  * walked by TABLES. The walker owns it, until it walks again. False if there is
@@ -416,12 +435,13 @@ static bool procwalk_take(const struct thread_memory *r, struct walktables *tabl
 	struct err e = { 0 };
 	struct user_stacks *w = walker(r, tables, t->proc, &e);
 	struct user_stacks_stats before, after;
+	struct user_stacks_copy copy;
 	int rc;
 
 	if (!w)
 		return refuse(reported, &e);
 	user_stacks_stats(w, &before);
-	rc = user_stacks_take(w, t->sampled.tid, ret, &e);
+	rc = user_stacks_take_copied(w, t->sampled.tid, copy_of(s, &copy) ? &copy : NULL, ret, &e);
 	user_stacks_stats(w, &after);
 	t->stopped = after.stops != before.stops;
 	reported->stops += after.stops - before.stops;
@@ -474,6 +494,8 @@ struct sample_round {
 	struct procfs_reported *reported; /* and counts */
 	struct procset set;
 	struct sampler sampler;
+	struct procset_thread *ran[HELPER_THREADS]; /* threads whose files are to be requested */
+	size_t n_ran;
 	uint64_t period_ns; /* between samples, as requested */
 	uint64_t cost_ns; /* CPU time of the last round */
 	uint64_t scan_due_ns; /* when to scan for threads next, */
@@ -827,48 +849,87 @@ static void begin_thread(struct sample_round *r, struct procset_thread *t, const
 	estimator_born(&t->wait, MIN(MAX(began, r->scanned_ns), time_of(r, s)));
 }
 
-/* Sample T. False if it is gone. */
-static bool sample_thread(struct sample_round *r, struct procset_thread *t)
+/* Count the sample S of T. False if T's number belongs to another thread by now. */
+static bool take_sample(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	struct whose whose = { r, t };
 	const struct estimator_sink sink = { &whose, take_done, take_delayed };
-	struct sampler_seen s;
 	struct estimator_sample sampled;
-	bool first = !t->sampled.has_last, again;
-	int rc = sampler_take(&r->sampler, &t->sampled, &s, NULL);
+	bool again;
 
-	if (rc == -ESRCH)
+	if (!s->first && !s->same && s->stat.start_ticks != t->start_ticks)
 		return false;
-	if (rc) {
-		r->reported->unread += !t->unreadable;
-		t->unreadable = true;
-		return true;
+	if (s->first)
+		begin_thread(r, t, s);
+	again = !s->same && procwalk_waits_on(t, s);
+	if (!s->same && !again && s->waiting)
+		find_place(r, t, s);
+	if (!s->same && s->waiting)
+		count_refused(r, t, s);
+	if (!s->same && s->waiting) {
+		t->has_call = s->has_syscall;
+		t->call = s->syscall;
 	}
-	if (!first && !s.same && s.stat.start_ticks != t->start_ticks)
-		return false;
-	if (first)
-		begin_thread(r, t, &s);
-	again = !s.same && procwalk_waits_on(t, &s);
-	if (!s.same && !again && s.waiting)
-		find_place(r, t, &s);
-	if (!s.same && s.waiting)
-		count_refused(r, t, &s);
-	if (!s.same && s.waiting) {
-		t->has_call = s.has_syscall;
-		t->call = s.syscall;
-	}
-	sampled = account_of(r, t, &s);
+	sampled = account_of(r, t, s);
 	if (r->baseline)
 		t->wait = (struct estimator){ 0 };
 	if (again && !r->baseline)
 		estimator_disturbed(&t->wait, &sampled, &r->reported->sums);
 	else
 		estimator_sample(&t->wait, &sampled, &sink, &r->reported->sums);
-	if (!s.same)
-		note_changes(r, t, &s.stat, &sink);
-	if (!s.same && !again && s.waiting)
-		know_frames(r, t, &s);
+	if (!s->same)
+		note_changes(r, t, &s->stat, &sink);
+	if (!s->same && !again && s->waiting)
+		know_frames(r, t, s);
 	return true;
+}
+
+/* T was sampled, which gave RC and S. */
+static void on_sample(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s, int rc)
+{
+	if (!rc) {
+		t->gone = !take_sample(r, t, s);
+	} else if (rc == -ESRCH) {
+		t->gone = true;
+	} else {
+		r->reported->unread += !t->unreadable;
+		t->unreadable = true;
+	}
+}
+
+/* Take the samples of the threads that have run. */
+static void sample_ran(struct sample_round *r)
+{
+	struct sampler_thread *threads[HELPER_THREADS];
+	struct sampler_seen s;
+	size_t n;
+
+	for (size_t i = 0; i < r->n_ran; i++)
+		threads[i] = &r->ran[i]->sampled;
+	for (size_t done = 0; done < r->n_ran; done += n) {
+		n = sampler_request(&r->sampler, threads + done, r->n_ran - done);
+		for (size_t i = 0; i < n; i++) {
+			int rc = sampler_requested(&r->sampler, i, threads[done + i], &s, NULL);
+
+			on_sample(r, r->ran[done + i], &s, rc);
+		}
+	}
+	r->n_ran = 0;
+}
+
+/* Sample T: now, or with those of `ran`. */
+static void sample_thread(struct sample_round *r, struct procset_thread *t)
+{
+	struct sampler_seen s;
+	int rc = sampler_take(&r->sampler, &t->sampled, &s, NULL);
+
+	if (rc != SAMPLER_RAN) {
+		on_sample(r, t, &s, rc);
+		return;
+	}
+	r->ran[r->n_ran++] = t;
+	if (r->n_ran == ARRAY_LEN(r->ran))
+		sample_ran(r);
 }
 
 static void sample_round_take(struct sample_round *r)
@@ -882,7 +943,10 @@ static void sample_round_take(struct sample_round *r)
 	if (fresh)
 		scan(r);
 	for (size_t i = r->set.n; i-- > 0;)
-		if (!sample_thread(r, r->set.threads[i]))
+		sample_thread(r, r->set.threads[i]);
+	sample_ran(r);
+	for (size_t i = r->set.n; i-- > 0;)
+		if (r->set.threads[i]->gone)
 			forget(r, i);
 	if (fresh)
 		r->scanned_ns = began;
@@ -910,7 +974,7 @@ static void sample_round_init(struct sample_round *r, unsigned int wanted)
 	/* on a machine that was never suspended the clocks are equal; in this order, not negative */
 	r->boot_ahead_ns = now_ns();
 	r->boot_ahead_ns = now_on(CLOCK_BOOTTIME) - r->boot_ahead_ns;
-	sampler_init(&r->sampler, wanted, r->reach.helper);
+	sampler_init(&r->sampler, wanted, r->tables != NULL, r->reach.helper);
 }
 
 static void sample_round_release(struct sample_round *r)
@@ -941,6 +1005,7 @@ static void sample_round_command(struct sample_round *r, uint32_t pid)
 		return;
 	r->baseline = true;
 	sample_thread(r, t);
+	sample_ran(r);
 	r->baseline = false;
 	/* being held until it may run is not a wait of its own; any other wait began since its exec */
 	if (t->place.state == sampler_state('t'))

@@ -38,33 +38,59 @@ static size_t pages(uint64_t from, size_t len, struct iovec pieces[PIECES])
 	return n;
 }
 
-bool thread_copy_area(struct thread_copy *c, pid_t id, uint64_t from)
+/* Copy LEN bytes from FROM on to TO, or as far as they are mapped: their number, or -errno. */
+static ssize_t read_memory(pid_t id, uint64_t from, void *to, size_t len)
 {
-	struct iovec there[PIECES], here;
-	uint32_t i = c->head.n_areas;
-	size_t len = THREAD_COPY_AREA_BYTES;
+	struct iovec there[PIECES], here = { to, len };
 	ssize_t n;
 
-	errno = i < THREAD_COPY_AREAS ? EFAULT : ENOSPC;
-	if (i >= THREAD_COPY_AREAS || UINT64_MAX - from < len)
-		return false;
-	here = (struct iovec){ c->bytes[i], len };
+	if (UINT64_MAX - from < len)
+		return -EFAULT;
 	n = process_vm_readv(id, &here, 1, there, pages(from, len, there), 0);
-	if (n <= 0)
+	return n > 0 ? n : n < 0 ? -errno : -EFAULT;
+}
+
+/* Add the area that read_memory() has read, N bytes; false with errno if it has not. */
+static bool add_area(struct thread_copy *c, uint64_t from, ssize_t n)
+{
+	if (n < 0) {
+		errno = (int)-n;
 		return false;
-	c->head.areas[i] = (struct thread_copy_area){ .from = from, .len = (uint64_t)n };
-	c->head.n_areas++;
+	}
+	c->head.areas[c->head.n_areas++] = (struct thread_copy_area){ .from = from, .len = (uint64_t)n };
 	return true;
 }
 
-/* Copy an area of its stack, by its SP. */
+bool thread_copy_area(struct thread_copy *c, pid_t id, uint64_t from)
+{
+	uint32_t i = c->head.n_areas;
+
+	return add_area(c, from,
+		i < THREAD_COPY_AREAS ? read_memory(id, from, c->bytes[i], THREAD_COPY_AREA_BYTES) : -ENOSPC);
+}
+
+ssize_t quiet_copy_stack(pid_t tid, uint64_t sp, void *to, size_t len, uint64_t *from)
+{
+	ssize_t n = -EFAULT;
+
+	*from = sp - THREAD_COPY_BELOW_SP;
+	if (sp > THREAD_COPY_BELOW_SP)
+		n = read_memory(tid, *from, to, len);
+	if (n > 0)
+		return n;
+	/* the page below SP may be a guard page */
+	*from = sp;
+	return read_memory(tid, sp, to, len);
+}
+
+/* The first area of a copy is that of its stack, by its SP. */
 static bool thread_copy_stack(struct thread_copy *c, pid_t id)
 {
-	uint64_t sp = c->head.regs[THREAD_COPY_SP];
+	uint64_t from;
+	ssize_t n = quiet_copy_stack(
+		id, c->head.regs[THREAD_COPY_SP], c->bytes[0], THREAD_COPY_AREA_BYTES, &from);
 
-	/* the page below SP may be a guard page */
-	return (sp > THREAD_COPY_BELOW_SP && thread_copy_area(c, id, sp - THREAD_COPY_BELOW_SP)) ||
-	       thread_copy_area(c, id, sp);
+	return add_area(c, from, n);
 }
 
 #define EXT_ARG 8 /* IORING_ENTER_EXT_ARG: there may be a time limit */
@@ -117,6 +143,15 @@ static int runs(pid_t pid, pid_t tid, uint64_t *ret)
 	return sscanf(text, "%*u %*u %" SCNu64, ret) == 1 ? 0 : -ENODATA;
 }
 
+void quiet_copy_begin(struct thread_copy *c, const struct quiet_copy_call *call)
+{
+	thread_copy_reset(c);
+	c->head.regs[THREAD_COPY_SP] = call->sp;
+	c->head.regs[THREAD_COPY_PC] = call->pc;
+	c->head.regs[THREAD_COPY_CALL] = (uint64_t)call->number;
+	c->head.regs[THREAD_COPY_AX] = (uint64_t)-ENOSYS; /* as inside a call */
+}
+
 int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
 	struct quiet_copy_call *call)
 {
@@ -130,10 +165,7 @@ int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, stru
 		return rc;
 	if (!quiet_copy_parse(text, call))
 		return -EAGAIN;
-	copy->head.regs[THREAD_COPY_SP] = call->sp;
-	copy->head.regs[THREAD_COPY_PC] = call->pc;
-	copy->head.regs[THREAD_COPY_CALL] = (uint64_t)call->number;
-	copy->head.regs[THREAD_COPY_AX] = (uint64_t)-ENOSYS; /* as inside a call */
+	quiet_copy_begin(copy, call);
 	/* SP may not point to memory; then there is no stack to copy */
 	if (!thread_copy_stack(copy, tid) && errno != EFAULT)
 		return -EAGAIN;

@@ -65,6 +65,16 @@ struct quiet_copy_call {
 /* TEXT is that of the file syscall. False if the thread runs, or TEXT is malformed. */
 bool quiet_copy_parse(const char *text, struct quiet_copy_call *ret);
 
+/* What a copy has of a blocked thread without its stack: PC, SP and call. */
+void quiet_copy_begin(struct thread_copy *c, const struct quiet_copy_call *call);
+
+/*
+ * Copy to TO the stack of thread TID, whose SP this is: from *FROM upwards, as far
+ * as it is mapped, at most LEN bytes, which is at most THREAD_COPY_AREA_BYTES. The
+ * length, or -errno: -EFAULT if SP does not point to memory.
+ */
+ssize_t quiet_copy_stack(pid_t tid, uint64_t sp, void *to, size_t len, uint64_t *from);
+
 /*
  * Copy PC, SP and stack of a blocked thread, and the N areas at WANTED. 0, with no
  * area for the stack if SP does not point to memory; -EAGAIN if the thread runs,

@@ -32,6 +32,7 @@ struct procset_thread {
 	struct procparse_syscall call; /* the system call of that place, if has_call */
 	bool has_call;
 	bool stopped; /* by the recorder itself, since the last sample */
+	bool gone; /* the last sample found it ended */
 	bool unreadable, reported; /* counted already: as unreadable; for the files that may not be read */
 	char comm[PROCINFO_COMM_LEN];
 };

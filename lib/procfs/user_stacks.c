@@ -605,13 +605,34 @@ struct way {
 	uint64_t wanted[THREAD_COPY_AREAS - 1];
 	size_t n;
 	struct quiet_copy_call call;
+	const struct user_stacks_copy *made; /* the first copy, if it was made before; else NULL */
+	char state; /* the letter of stat that came with it; else 0 */
 };
+
+/* Take the copy that was made before. */
+static void copy_made(struct user_stacks *p, struct way *w)
+{
+	const size_t len = MIN(w->made->len, (size_t)THREAD_COPY_AREA_BYTES);
+
+	w->call = w->made->call;
+	w->state = w->made->state;
+	quiet_copy_begin(p->copy, &w->call);
+	p->copy->head.n_areas = len != 0;
+	p->copy->head.areas[0] = (struct thread_copy_area){ .from = w->made->from, .len = len };
+	if (len)
+		memcpy(p->copy->bytes[0], w->made->bytes, len);
+	w->made = NULL;
+}
 
 static int copy_now(struct user_stacks *p, struct way *w)
 {
 	struct stop_copy_report reported;
 	int rc;
 
+	if (w->made) {
+		copy_made(p, w);
+		return 0;
+	}
 	if (!w->stop)
 		return thread_memory_quiet(&p->reach, p->pid, w->tid, w->wanted, w->n, p->copy, &w->call);
 	rc = thread_memory_stop(&p->reach, w->tid, w->wanted, w->n, p->copy, &reported);
@@ -652,13 +673,19 @@ static void finish_refusal(struct user_stacks *p)
  */
 static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, struct err *e)
 {
+	const bool made = w->made;
+	bool walked = false;
 	int rc;
 
 	do {
 		rc = copy_now(p, w);
+		/* it ran after the copy that was made before: what was found in that is the result */
+		if (rc == -EAGAIN && made && walked)
+			break;
 		/* not a failure: the caller tries the other way */
 		if (rc == -EAGAIN || rc == -ENODATA)
 			return rc;
+		walked = true;
 		rc = rc ? rc : walk(p, e);
 		if (rc) {
 			*why = thread_refusal_explain(
@@ -671,12 +698,15 @@ static int go(struct user_stacks *p, struct way *w, enum thread_refusal *why, st
 }
 
 /* Would the thread stop at all? In state D, it stops only when the wait is over. */
-static bool can_stop(const struct user_stacks *p, pid_t tid)
+static bool can_stop(const struct user_stacks *p, const struct way *w)
 {
 	char text[512], *state;
-	ssize_t n = proc_view_text(
-		p->reach.helper, (uint32_t)p->pid, (uint32_t)tid, PROCFILE_STAT, text, sizeof(text) - 1);
+	ssize_t n;
 
+	if (w->state)
+		return w->state != 'D';
+	n = proc_view_text(
+		p->reach.helper, (uint32_t)p->pid, (uint32_t)w->tid, PROCFILE_STAT, text, sizeof(text) - 1);
 	if (n <= 0)
 		return true;
 	text[n] = '\0';
@@ -695,7 +725,7 @@ static int take_stopped(
 		p->stats.spared++;
 		return 0;
 	}
-	if (found && !can_stop(p, quiet->tid)) {
+	if (found && !can_stop(p, quiet)) {
 		p->stats.refused[THREAD_REFUSAL_LATE]++;
 		return 0;
 	}
@@ -706,9 +736,10 @@ static int take_stopped(
 	return 0;
 }
 
-static int take(struct user_stacks *p, pid_t tid, enum thread_refusal *why, struct err *e)
+static int take(struct user_stacks *p, pid_t tid, const struct user_stacks_copy *made,
+	enum thread_refusal *why, struct err *e)
 {
-	struct way quiet = { .tid = tid };
+	struct way quiet = { .tid = tid, .made = made };
 	int rc = go(p, &quiet, why, e);
 
 	if (rc && rc != -EAGAIN && rc != -ENODATA)
@@ -745,6 +776,12 @@ static void give(struct user_stacks *p, struct cap_stack *ret)
 
 int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret, struct err *e)
 {
+	return user_stacks_take_copied(p, tid, NULL, ret, e);
+}
+
+int user_stacks_take_copied(struct user_stacks *p, uint32_t tid, const struct user_stacks_copy *copy,
+	struct cap_stack *ret, struct err *e)
+{
 	enum thread_refusal why = THREAD_REFUSAL_OTHER;
 	int rc;
 
@@ -752,7 +789,7 @@ int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret,
 		p->stats.refused[THREAD_REFUSAL_GONE]++;
 		return err_set(e, -ESRCH, "process %d has ended", p->pid);
 	}
-	rc = take(p, (pid_t)tid, &why, e);
+	rc = take(p, (pid_t)tid, copy, &why, e);
 	if (rc)
 		return refuse(p, why, rc);
 	give(p, ret);

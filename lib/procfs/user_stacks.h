@@ -5,9 +5,10 @@
  * The permissions of ptrace(2) are enough. A user has them for his own processes
  * without any capability.
  *
- * A blocked thread is read without being stopped (procfs/thread_copy.h). That
- * gives PC, SP and stack, which is all that most walks need. A thread that runs,
- * or whose walk lacks a register, is stopped for a moment (procfs/thread_copy.h).
+ * A blocked thread is read without being stopped (procfs/thread_copy.h), or was
+ * read with its files in /proc (procfs/helper.h). That gives PC, SP and stack,
+ * which is all that most walks need. A thread that runs, or whose walk lacks a
+ * register, is stopped for a moment (procfs/thread_copy.h).
  * The walk then runs over the copy (unwind/walk.h), with tables that a process
  * without privileges makes (procfs/walk_tables.h). If the stack is larger than
  * 64 KiB or continues in another place, another copy is made, with another stop
@@ -90,6 +91,20 @@ void user_stacks_close(struct user_stacks *p); /* NULL is fine */
  * did not stop.
  */
 int user_stacks_take(struct user_stacks *p, uint32_t tid, struct cap_stack *ret, struct err *e);
+
+/* What was copied of a thread while it was blocked: its call, and LEN bytes of its stack, 0 = there are none.
+ */
+struct user_stacks_copy {
+	struct quiet_copy_call call;
+	char state; /* its letter in stat */
+	uint64_t from; /* the address of the bytes, as by quiet_copy_stack() */
+	const void *bytes;
+	size_t len;
+};
+
+/* Likewise, of the thread as it was in COPY; what the walk lacks beyond that is read as it is now. */
+int user_stacks_take_copied(struct user_stacks *p, uint32_t tid, const struct user_stacks_copy *copy,
+	struct cap_stack *ret, struct err *e);
 
 struct user_stacks_stats {
 	uint64_t stacks; /* taken */

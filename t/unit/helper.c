@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A process of another user is read by root first, and by the helper after root dropped all privileges. */
 #include "../lib/raw-request.h"
+#include "base/clock.h"
 #include "base/tap.h"
 #include "procfs/helper.h"
 #include "system/drop.h"
@@ -151,16 +152,85 @@ static void looks(struct tap *t, struct helper *l, const struct other *o, const 
 	tap_ok(t, helper_files(l, pid, pid, all, true, &got) == 0 && equal(&got, root, PROCFILE_STAT),
 		"a forgotten thread can be read again");
 	tap_ok(t,
-		helper_files(l, spins, spins, all, false, &got) == 0 && got.len[PROCFILE_SYSCALL] > 0 &&
-			memcmp(got.text[PROCFILE_SYSCALL], "running", 7) == 0 &&
-			got.len[PROCFILE_STACK] == 0 && got.len[PROCFILE_WCHAN] == 0,
+		helper_files(l, spins, spins, all & ~(1u << PROCFILE_STAT), false, &got) == 0 &&
+			got.len[PROCFILE_SYSCALL] > 0 &&
+			memcmp(got.text[PROCFILE_SYSCALL], "running", 7) == 0 && !got.len[PROCFILE_STACK] &&
+			!got.len[PROCFILE_WCHAN] && !got.len[PROCFILE_AGAIN],
 		"neither stack nor wchan of a running thread is read");
+	tap_ok(t,
+		helper_files(l, spins, spins, all, false, &got) == 0 && got.len[PROCFILE_STAT] > 0 &&
+			!got.len[PROCFILE_SYSCALL] && !got.len[PROCFILE_STACK] && !got.len[PROCFILE_AGAIN],
+		"nor its system call, if stat was read, which says that it runs");
 	kill((pid_t)spins, SIGKILL);
 	waitpid((pid_t)spins, NULL, 0);
 	tap_ok(t,
 		helper_files(l, 4194305, 4194305, all, true, &got) == 0 &&
 			got.len[PROCFILE_STAT] == -ENOENT && got.len[PROCFILE_STACK] == -ENOENT,
 		"the files of a missing thread are -ENOENT");
+}
+
+/* The texts of the other user's blocked thread, which root has read too. */
+static bool are_its(const struct helper_texts *got, const struct seen *root)
+{
+	bool same = got->at_ns && !got->len[PROCFILE_WCHAN];
+
+	for (unsigned int f = 0; same && f < PROCFILE_COUNT; f++)
+		same = f == PROCFILE_WCHAN || equal(got, root, f);
+	return same;
+}
+
+/* Requests for several threads: some that are missing or end, and more than a reply has room for. */
+static void looks_at_many(struct tap *t, struct helper *l, const struct other *o, const struct seen *root)
+{
+	const uint32_t pid = (uint32_t)o->pid, all = (1u << PROCFILE_COUNT) - 1, spins = start_spinning();
+	const struct helper_thread three[] = { { pid, pid, all, false }, { 4194305, 4194305, all, false },
+		{ pid, pid, 1u << PROCFILE_STAT, false } },
+				   two[] = { { spins, spins, all, false }, { pid, pid, all, false } };
+	struct helper_thread many[HELPER_THREADS + 1];
+	static struct helper_texts got[HELPER_THREADS + 1];
+	uint64_t began = now_ns();
+	size_t done = 0, replies = 0;
+	bool same = true;
+	ssize_t n = helper_files_of(l, three, 3, got);
+
+	tap_ok(t,
+		n == 3 && are_its(&got[0], root) && got[1].len[PROCFILE_STAT] == -ENOENT &&
+			got[1].len[PROCFILE_STACK] == -ENOENT && equal(&got[2], root, PROCFILE_STAT) &&
+			!got[2].len[PROCFILE_STATUS] && !got[0].stack_len,
+		"one request has the files of several threads, each its own, and -ENOENT for a missing one");
+	tap_ok(t,
+		n == 3 && began <= got[0].at_ns && got[0].at_ns <= got[1].at_ns &&
+			got[1].at_ns <= got[2].at_ns && got[2].at_ns <= now_ns(),
+		"each thread has the time at which its files were read");
+	n = helper_files_of(l, two, 2, got);
+	tap_ok(t, n == 2 && got[0].len[PROCFILE_STATUS] > 0 && are_its(&got[1], root),
+		"the files of a running and a blocked thread are read");
+	kill((pid_t)spins, SIGKILL);
+	waitpid((pid_t)spins, NULL, 0);
+	n = helper_files_of(l, two, 2, got);
+	tap_ok(t,
+		n == 2 && got[0].len[PROCFILE_SCHEDSTAT] == -ESRCH && got[0].len[PROCFILE_STAT] == -ESRCH &&
+			are_its(&got[1], root),
+		"a thread that has ended in between is -ESRCH, and the files of the others are read");
+	for (size_t i = 0; i < ARRAY_LEN(many); i++)
+		many[i] = (struct helper_thread){ pid, pid, all, false };
+	for (; same && done < HELPER_THREADS; done += (size_t)n, replies++) {
+		n = helper_files_of(l, many, HELPER_THREADS - done, got);
+		same = n > 0 && (size_t)n <= HELPER_THREADS - done;
+		for (ssize_t i = 0; i < n; i++)
+			same = same && are_its(&got[i], root);
+	}
+	tap_ok(t, same && done == HELPER_THREADS && replies > 1,
+		"of more threads than fit in a reply, it has the first ones in full: %zu in %zu replies",
+		done, replies);
+	tap_ok(t,
+		helper_files_of(l, many, 0, got) == -EINVAL &&
+			helper_files_of(l, many, HELPER_THREADS + 1, got) == -EINVAL,
+		"a request for no thread, or for too many, is not sent");
+	many[1].stack = true;
+	tap_ok(t, helper_files_of(l, many, 2, got) == -EPERM,
+		"the memory of stacks is refused by a helper that may not read memory");
+	helper_forget(l, pid, pid);
 }
 
 struct numbers {
@@ -219,6 +289,40 @@ static void lists(struct tap *t, struct helper *l, const struct other *o)
 	free(none.at);
 }
 
+/* The stacks' memory beside the files, compared with COPY of the blocked thread. */
+static void reads_stacks(
+	struct tap *t, struct helper *l, const struct other *o, const struct thread_copy *copy)
+{
+	const uint32_t pid = (uint32_t)o->pid, spins = start_spinning(), all = (1u << PROCFILE_COUNT) - 1,
+		       once = all & ~(1u << PROCFILE_AGAIN), call = all & ~(1u << PROCFILE_SYSCALL);
+	const struct helper_thread threads[] = { { pid, pid, all, true }, { spins, spins, all, true },
+		{ pid, pid, once, true }, { pid, pid, call, true }, { 4194305, 4194305, all, true },
+		{ pid, pid, all, false } };
+	static struct helper_texts got[ARRAY_LEN(threads)];
+	ssize_t n = helper_files_of(l, threads, ARRAY_LEN(threads), got);
+	size_t len = n > 0 && got[0].stack_len > 0 ? (size_t)got[0].stack_len : 0;
+
+	tap_ok(t,
+		n == ARRAY_LEN(threads) && len &&
+			len == MIN(copy->head.areas[0].len, (uint64_t)HELPER_STACK) &&
+			got[0].stack_from == copy->head.areas[0].from &&
+			memcmp(got[0].stack, copy->bytes[0], len) == 0 && got[0].len[PROCFILE_AGAIN] > 0 &&
+			got[0].len[PROCFILE_AGAIN] == got[0].len[PROCFILE_SCHEDSTAT] &&
+			memcmp(got[0].text[PROCFILE_AGAIN], got[0].text[PROCFILE_SCHEDSTAT],
+				(size_t)got[0].len[PROCFILE_AGAIN]) == 0,
+		"the stack of a blocked thread is copied between two readings of schedstat");
+	tap_ok(t, n == ARRAY_LEN(threads) && !got[1].stack_len && !got[1].len[PROCFILE_AGAIN],
+		"that of a running thread is not");
+	tap_ok(t,
+		n == ARRAY_LEN(threads) && !got[2].stack_len && !got[3].stack_len && got[4].stack_len < 0 &&
+			!got[5].stack_len && got[5].len[PROCFILE_CGROUP] > 0,
+		"nor one without the second schedstat, its system call or a thread, or that was not "
+		"requested");
+	kill((pid_t)spins, SIGKILL);
+	waitpid((pid_t)spins, NULL, 0);
+	helper_forget(l, pid, pid);
+}
+
 static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 {
 	static struct thread_copy copy;
@@ -242,6 +346,7 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 			strcmp((char *)copy.bytes[1], SECRET) == 0 &&
 			copy.head.regs[THREAD_COPY_SP] == call.sp,
 		"a blocked thread is copied: its call, its stack, and the requested memory");
+	reads_stacks(t, l, o, &copy);
 	tap_ok(t,
 		helper_stop(l, o->pid, wanted, 1, &copy, &reported) == 0 && copy.head.all &&
 			copy.head.regs[THREAD_COPY_PC] == call.pc && copy.head.n_areas == 2 &&
@@ -258,6 +363,26 @@ static void reads_memory(struct tap *t, struct helper *l, const struct other *o)
 		"stopping a missing thread is -ESRCH");
 	tap_ok(t, helper_quiet(l, o->pid, 4194305, NULL, 0, &copy, &call) == -ENOENT && !copy.head.n_areas,
 		"copying a missing thread is -ENOENT");
+}
+
+/* Q is a good request for the files of one thread. */
+static void refuses_threads(struct tap *t, int sock, struct helper_request q)
+{
+	static const uint32_t counts[] = { 0, HELPER_THREADS + 1, 1u << 31, UINT32_MAX };
+	bool all = true;
+
+	for (uint32_t i = 1; i < HELPER_THREADS; i++)
+		q.threads[i] = q.threads[0];
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		q.n = counts[i];
+		all = all && send_raw(sock, &q, sizeof(q)) == -EPERM;
+	}
+	tap_ok(t, all, "a request for the files of no thread, or of too many, is refused");
+	q.n = HELPER_THREADS;
+	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "one for as many as possible is answered");
+	q.threads[HELPER_THREADS - 1].pid = 0;
+	tap_eq_u64(
+		t, send_raw(sock, &q, sizeof(q)), -EPERM, "one of which a thread is of process 0 is refused");
 }
 
 static void refuses(struct tap *t, int sock, bool memory, pid_t pid)
@@ -299,9 +424,10 @@ static void refuses(struct tap *t, int sock, bool memory, pid_t pid)
 		tap_ok(t, all, "a request for more than there is room for is refused");
 	}
 	q = (struct helper_request){
-		.kind = HELPER_FILES, .pid = (uint32_t)pid, .tid = (uint32_t)pid, .arg = UINT32_MAX
+		.kind = HELPER_FILES, .n = 1, .threads = { { (uint32_t)pid, (uint32_t)pid, UINT32_MAX, 0 } }
 	};
 	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "unknown files in a request are ignored");
+	refuses_threads(t, sock, q);
 	q = (struct helper_request){ .kind = HELPER_LIST, .arg = UINT32_MAX };
 	tap_eq_u64(t, send_raw(sock, &q, sizeof(q)), 0, "a request after refused ones is answered");
 }
@@ -371,6 +497,7 @@ int main(void)
 	is_confined(&t, without);
 	is_confined(&t, with);
 	looks(&t, without, &o, &root);
+	looks_at_many(&t, without, &o, &root);
 	lists(&t, without, &o);
 	refuses(&t, sock_without, false, o.pid);
 	reads_memory(&t, with, &o);

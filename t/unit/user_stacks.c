@@ -339,6 +339,58 @@ static void needs_registers(struct tap *t)
 	end(pid);
 }
 
+/* A walk of the copy MADE of child PID, which is blocked, finds the COMPLETE stack that a copy of our own
+ * gave. */
+static bool walks_copied(struct user_stacks *p, pid_t pid, const struct user_stacks_copy *made,
+	const struct cap_stack *complete)
+{
+	struct cap_stack stack;
+
+	return user_stacks_take_copied(p, (uint32_t)pid, made, &stack, NULL) == 0 &&
+	       stack.verdict == VERDICT_COMPLETE && stack.len == complete->len &&
+	       memcmp(stack.frames, complete->frames, stack.len * sizeof(*stack.frames)) == 0;
+}
+
+static void copied(struct tap *t)
+{
+	pid_t pid = child(sleeps);
+	struct user_stacks *p = open_or_die(pid);
+	static struct thread_copy copy;
+	static uint64_t frames[512];
+	struct user_stacks_copy made = { .bytes = copy.bytes[0] };
+	struct user_stacks_stats before, after;
+	struct cap_stack stack, part;
+	int rc;
+
+	until_state(pid, 'S');
+	rc = user_stacks_take(p, (uint32_t)pid, &stack, NULL);
+	if (!rc && stack.len <= ARRAY_LEN(frames))
+		memcpy(frames, stack.frames, stack.len * sizeof(*frames));
+	stack.frames = frames;
+	until_state(pid, 'S');
+	rc = rc ? rc : quiet_copy_take(pid, pid, NULL, 0, &copy, &made.call);
+	made.from = copy.head.areas[0].from;
+	made.len = (size_t)copy.head.areas[0].len;
+	tap_ok(t, !rc && stack.verdict == VERDICT_COMPLETE && walks_copied(p, pid, &made, &stack),
+		"a copy that was made before gives the same stack");
+	made.len = MIN(made.len, (size_t)192);
+	tap_ok(t, !rc && walks_copied(p, pid, &made, &stack), "what the copy lacks is read of the thread");
+	made.call.pc = 0;
+	rc = rc ? rc : user_stacks_take_copied(p, (uint32_t)pid, &made, &part, NULL);
+	tap_ok(t, !rc && part.len == 1 && part.frames[0] == 0, "the copy says where the walk begins");
+	user_stacks_stats(p, &before);
+	made.call.pc = frames[0];
+	made.call.sp = 16;
+	made.len = 0;
+	rc = rc ? rc : user_stacks_take_copied(p, (uint32_t)pid, &made, &part, NULL);
+	user_stacks_stats(p, &after);
+	tap_ok(t, !rc && part.len == 1 && part.frames[0] == frames[0] && after.stops == before.stops,
+		"a copy whose SP does not point to memory has one frame, and the thread is not stopped for "
+		"it");
+	user_stacks_close(p);
+	end(pid);
+}
+
 static void running(struct tap *t)
 {
 	pid_t pid = child(spins);
@@ -1243,6 +1295,7 @@ int main(int argc, char **argv)
 	calls(&t);
 	blocked(&t);
 	needs_registers(&t);
+	copied(&t);
 	running(&t);
 	stopped(&t);
 	signalled(&t);
