@@ -326,6 +326,26 @@ but_for_others
 is "$rc $(grep -c 'proc hides the processes of other users' "$err") $(waits "$U/o.cap" '$n++ if $w->{pid} == '"$pid")" '0 1 0' \
 	'-a reports that it does not see all processes'
 
+# Threads that run between any two samples: a request of the recorder has many of them, so that the
+# number of requests depends on that of the samples, and of the stops that --ptrace makes, alone.
+echo | "$OBJ/t/work/switch" sleep 1000000000 100 5 >/dev/null 7>&- &
+busy=$!
+at_exit_kill "$busy"
+has_begun() {
+	[ "$(find "/proc/$busy/task" -mindepth 1 -maxdepth 1 | wc -l)" -ge 101 ]
+}
+until_true has_begun
+for how in '' --ptrace; do
+	# shellcheck disable=SC2086 # a word, or none
+	run timeout 60 "$BIN/offcpu-record" --mode procfs $how --force -o "$U/s.cap" -p "$busy" -d 2 7>&-
+	samples=$(counter "$U/s.cap" procfs.samples) stops=$(counter "$U/s.cap" procfs.stops) requests=$(counter "$U/s.cap" helper.requests)
+	is "$rc $(waits "$U/s.cap" '$n = 1 if kernel() =~ /nanosleep/ && $w->{user_stack_verdict} eq "'"$([ "$how" ] && echo complete || echo stopped)"'"')" \
+		'0 1' "100 busy threads have kernel and user stacks${how:+ with $how}"
+	ok "the files of 100 busy threads take few requests${how:+ with $how}: $requests for $samples samples and ${stops:-0} stops" \
+		test "$requests" -lt $((samples * 25 + ${stops:-0} * 2 + 500))
+done
+kill "$busy"
+
 sed 's/^[0-9a-f]*/0000000000000000/' /proc/kallsyms >"$TMP/kallsyms"
 run unshare -m --propagation private sh -c 'mount --bind "$1" /proc/kallsyms && shift && exec "$@"' sh "$TMP/kallsyms" \
 	timeout 60 "$BIN/offcpu-record" --mode procfs --force -o "$U/k.cap" -p "$pid" -d 1 7>&-
