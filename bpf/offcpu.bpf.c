@@ -24,6 +24,7 @@
 #include "offcpu_verdict.bpf.h"
 #include "task.bpf.h"
 #include "offcpu_targets.bpf.h"
+#include "offcpu_others.bpf.h"
 #include "offcpu_waits.bpf.h"
 #include "runtime.bpf.h"
 #include "unwind.bpf.h"
@@ -649,6 +650,9 @@ int sched_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[ARG_PREV], *next = (void *)ctx[ARG_NEXT];
 
+	/* before anything else is read: most switches end here */
+	if (both_others(prev, next))
+		return 0;
 	if (hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED)
 		return 0;
 	if (either_wanted(prev, next))

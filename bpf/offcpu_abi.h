@@ -20,6 +20,17 @@
 #define OFFCPU_DEPTH_MAX 512
 
 /*
+ * Numbers in the code of programs, in place of which user space writes values before it loads them:
+ * offcpu_others.bpf.h. One that is still there means nothing.
+ */
+#define OFFCPU_CODE_WHO 0x57ac6b0100000001 /* enum offcpu_who */
+#define OFFCPU_CODE_ID 0x57ac6b0100000002 /* of a process; address of a cgroup */
+#define OFFCPU_CODE_LEVEL 0x57ac6b0100000003 /* of a cgroup */
+#define OFFCPU_CODE_SUBSYS 0x57ac6b0100000004 /* of a cgroup v1: enum cgroup_subsys_id + 1; 0 = v2 */
+
+enum offcpu_who { OFFCPU_WHO_PROCESS = 1, OFFCPU_WHO_CGROUP, OFFCPU_WHO_CGROUP_KTHREADS };
+
+/*
  * A kernel stack taken at the tracepoint begins with the frames of the tracer
  * itself: this many extra frames are taken, and user space removes them.
  */

@@ -78,10 +78,8 @@ static __always_inline void learn_cgroup(struct cgroup *cgrp)
 	}
 }
 
-static __always_inline bool is_inside(struct cgroup *cgrp, __u64 address)
+static __always_inline bool is_inside(struct cgroup *cgrp, __u64 address, __u32 level)
 {
-	__u32 level = cgroup_at.level;
-
 	if ((__u64)cgrp == address)
 		return true;
 	if (!bpf_core_field_exists(cgrp->ancestors))
@@ -93,20 +91,21 @@ static __always_inline bool in_cgroup(struct task_struct *task)
 {
 	__u64 address = cgroup_at.address;
 
-	return address && is_inside(cgroup_of(task), address);
+	return address && is_inside(cgroup_of(task), address, cgroup_at.level);
 }
 
 /* For two tasks: usually they share a cgroup, or both are far from the recorded one. */
 static __always_inline bool either_in_cgroup(struct task_struct *a, struct task_struct *b)
 {
 	__u64 address = cgroup_at.address;
+	__u32 level = cgroup_at.level;
 	struct cgroup *of_a, *of_b;
 
 	if (!address)
 		return false;
 	of_a = cgroup_of(a);
 	of_b = cgroup_of(b);
-	return is_inside(of_a, address) || (of_a != of_b && is_inside(of_b, address));
+	return is_inside(of_a, address, level) || (of_a != of_b && is_inside(of_b, address, level));
 }
 
 #endif

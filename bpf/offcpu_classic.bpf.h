@@ -81,6 +81,14 @@ static __always_inline void take_rename(struct task_struct *task)
 		bit_set(&tgids, set_tgid(task));
 }
 
+/* wanted() of the thread that runs. If one process is recorded, its ID is known without reading the task. */
+static __always_inline bool current_wanted(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return single ? current_set_tgid(task) == hot.single_tgid : wanted(task);
+}
+
 SEC("tp/sched/sched_switch")
 int classic_switch(void *ctx)
 {
@@ -91,7 +99,8 @@ int classic_switch(void *ctx)
 	if (hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED)
 		return 0;
 	field(ctx, fields.next_pid, &next);
-	if (hot.phase == OFFCPU_ARMED || wait_of_id(next) || wanted((void *)bpf_get_current_task()))
+	/* an idle task has no wait */
+	if (hot.phase == OFFCPU_ARMED || (next && wait_of_id(next)) || current_wanted())
 		bpf_tail_call(ctx, &recording, 0);
 	return 0;
 }

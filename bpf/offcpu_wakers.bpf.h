@@ -272,6 +272,9 @@ int sched_waking(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 
+	/* not with --wakers=2 and more, where a thread that is not a target can have a chain: write_code() */
+	if (is_other(task))
+		return 0;
 	if ((hot.phase != OFFCPU_RECORDING && hot.phase != OFFCPU_ARMED) ||
 		(__u64)task == bpf_get_current_task())
 		return 0;

@@ -334,6 +334,7 @@ static int check_opts(const struct cli *c, void *opts)
 				OFFCPU_COMM_LEN - 1, comms[i], *comms[i] ? "'" : "");
 	b->follow = o->follow < 0 ? o->command != NULL : o->follow;
 	b->single = o->rec.n_pids == 1 && !o->rec.n_tids && !o->rec.n_comms && !o->command && !b->follow;
+	b->single_pid = b->single ? o->rec.pids[0] : 0;
 	o->rec.count_children = o->follow < 0 && o->rec.n_pids && !b->use_cgroup;
 	b->use_tids = o->rec.n_tids > 0;
 	b->use_comms = o->rec.n_comms > 0;

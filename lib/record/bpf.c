@@ -2,6 +2,7 @@
 #include "record/bpf.h"
 #include "base/clock.h"
 #include "capture/types.h"
+#include "cgroup.skel.h"
 #include "offcpu-native.skel.h"
 #include "offcpu.skel.h"
 #include "record/unwind_memory.h"
@@ -616,6 +617,79 @@ static int open_base(struct offprogs *p, const char *btf_file, struct err *e)
 	return p->base ? 0 : err_nomem(e, "the BPF programs");
 }
 
+static void put_number(struct bpf_insn *insns, size_t n, uint64_t number, uint64_t value)
+{
+	for (size_t i = 0; i + 1 < n; i++) {
+		if (insns[i].code != (BPF_LD | BPF_IMM | BPF_DW))
+			continue;
+		if (!insns[i].src_reg && (uint32_t)insns[i].imm == (uint32_t)number &&
+			(uint32_t)insns[i + 1].imm == number >> 32) {
+			insns[i].imm = (int32_t)(uint32_t)value;
+			insns[i + 1].imm = (int32_t)(value >> 32);
+		}
+		i++;
+	}
+}
+
+void bpf_code_set(struct bpf_program *prog, const struct bpf_code *code)
+{
+	/* libbpf's own copy of what it loads later; it offers no other way to change one before that */
+	struct bpf_insn *insns = (void *)(uintptr_t)bpf_program__insns(prog);
+	size_t n = bpf_program__insn_cnt(prog);
+
+	if (!code->who)
+		return;
+	put_number(insns, n, OFFCPU_CODE_WHO, code->who);
+	put_number(insns, n, OFFCPU_CODE_ID, code->id);
+	put_number(insns, n, OFFCPU_CODE_LEVEL, code->level);
+	put_number(insns, n, OFFCPU_CODE_SUBSYS, code->subsys);
+}
+
+/* The address and level of the cgroup, if a task is in it already. */
+static void find_cgroup(const struct offprogs *p, struct bpf_code *code)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = bpf_hooks_path(&p->hook));
+	const struct offcpu_bpf__rodata *ro = p->base->rodata;
+	struct cgroup_bpf *skel = cgroup_bpf__open_opts(&opts);
+
+	if (!skel)
+		return;
+	bpf_hooks_set(&p->hook, skel->obj);
+	skel->rodata->cgroup_v1 = ro->cgroup_v1;
+	skel->rodata->cgroup_subsys = ro->cgroup_subsys;
+	skel->rodata->cgroup_id = ro->cgroup_id;
+	if (cgroup_bpf__load(skel) == 0 &&
+		taskiter_run(skel->progs.find_cgroup_first, 0, 1, NULL, NULL, NULL) == 0) {
+		code->id = skel->bss->cgroup_at.address;
+		code->level = skel->bss->cgroup_at.level;
+	}
+	cgroup_bpf__destroy(skel);
+}
+
+/*
+ * Write into the programs of each switch and wake-up whom the recording concerns, if that is known: one
+ * process by its ID in the initial PID namespace, or a cgroup that is not empty. Wakers of wakers may be
+ * anyone.
+ */
+static void write_code(const struct offprogs *p, const struct offcpu_opts *opts)
+{
+	const struct offcpu_bpf__rodata *ro = p->base->rodata;
+	struct bpf_code code = { 0 };
+
+	if (opts->single && !opts->use_cgroup && p->first_ns) {
+		code.who = OFFCPU_WHO_PROCESS;
+		code.id = opts->single_pid;
+	} else if (opts->use_cgroup && opts->all) {
+		code.subsys = opts->cgroup_v1 ? ro->cgroup_subsys + 1 : 0;
+		find_cgroup(p, &code);
+		if (code.id)
+			code.who = opts->kthreads ? OFFCPU_WHO_CGROUP_KTHREADS : OFFCPU_WHO_CGROUP;
+	}
+	bpf_code_set(p->events->progs.sched_switch, &code);
+	if (opts->wakers <= 1)
+		bpf_code_set(p->events->progs.sched_waking, &code);
+}
+
 static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg_fd, struct err *e)
 {
 	struct bpf_program *prog;
@@ -834,6 +908,7 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 		return rc;
 	choose_events(p->events, opts);
 	choose_iters(p->iters, opts, p->first_ns);
+	write_code(p, opts);
 	rc = load_parts(p, opts, e);
 	if (rc && rc != -EPERM)
 		explain_missing(p, e);

@@ -3,6 +3,7 @@
 #include "capture/types.h"
 #include "offcpu-raw.skel.h"
 #include "offcpu.skel.h"
+#include "record/bpf.h"
 #include "system/privileges.h"
 #include "system/proc.h"
 #include "system/tracefs.h"
@@ -279,6 +280,9 @@ int rawprogs_load(struct rawprogs *p, const struct offcpu_opts *opts, struct err
 	bpf_map__set_max_entries(p->skel->maps.waits, opts->all ? WAITS_ALL : WAITS_SOME);
 	bpf_map__set_max_entries(p->skel->maps.execs, opts->all ? WAITS_ALL : WAITS_SOME);
 	choose_programs(p, opts);
+	if (opts->single && !p->shape.ns_level)
+		bpf_code_set(p->skel->progs.sched_switch,
+			&(struct bpf_code){ .who = OFFCPU_WHO_PROCESS, .id = opts->single_pid });
 	rc = verifier_log_open(&log, p->skel->obj, e);
 	if (rc)
 		return rc;

@@ -39,7 +39,8 @@ struct offcpu_opts {
 	bool all; /* every process: no target set */
 	bool kthreads; /* with all: kernel threads too */
 	bool follow; /* children of targets become targets */
-	bool single; /* the only target is from one call of offcpu_ask_pid() */
+	bool single; /* the only target is from one call of offcpu_ask_pid(), */
+	uint32_t single_pid; /* for which this is set before */
 	bool use_tids; /* offcpu_ask_tid() will be called */
 	bool use_comms; /* offcpu_ask_comm() will be called */
 	bool use_exec; /* offcpu_ask_exec() will be called */

@@ -360,14 +360,45 @@ cgroup_tests() { # KIND BASE
 	is "$rc $(comms "$TMP/d.cap")" "0 nap-in " "$1: --container finds the cgroup by the beginning of the ID"
 	kill "$sub" "$in"
 
-	# moves into and out of a cgroup that is empty at first
-	until_true rmdir "$g/sub/sub" 2>/dev/null
-	rec_start "$TMP/m.cap" --cgroup "$g"
 	cat >"$TMP/leaver.pl" <<-'PL'
 		open my $f, ">", "$ARGV[0]/cgroup.procs" or die; print $f $$; close $f;
 		syswrite STDOUT, "inside\n";
 		select undef, undef, undef, 2; select undef, undef, undef, 0.7;
 	PL
+
+	# moves into and out of a cgroup that has a process already, so that its address is a constant of the programs
+	nap nap-stays
+	stays=$nap
+	move "$stays" "$g"
+	rec_start "$TMP/n.cap" --cgroup "$g"
+	nap nap-visit
+	visit=$nap
+	: >"$TMP/leaver"
+	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
+	leaver=$!
+	until_true test -s "$TMP/leaver"
+	sleep 0.4
+	move "$leaver" "$base/out"
+	before=$(ms)
+	move "$visit" "$g/sub"
+	inside=$(ms)
+	sleep 0.5
+	inside=$(($(ms) - inside))
+	move "$visit" "$base/out"
+	at_most=$(($(ms) - before))
+	wait "$leaver"
+	rec_stop
+	is "$rc" 0 "$1: a cgroup with a process is recorded, others come and go"
+	is "$(waits "$TMP/n.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 20 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
+		"1 long ended" "$1: there, too, a wait that ends outside is recorded in full, the next one is not"
+	between "$(waits "$TMP/n.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
+		$((inside / 2)) $((at_most + 400)) "$1: there, too, a process is recorded while it is in the cgroup"
+	is "$(counter "$TMP/n.cap" lost.begin_unseen)" "" "$1: there, too, no wait is lost because of a move"
+	kill "$visit" "$stays"
+	until_true rmdir "$g/sub/sub" 2>/dev/null
+
+	# moves into and out of a cgroup that is empty at first
+	rec_start "$TMP/m.cap" --cgroup "$g"
 	: >"$TMP/leaver"
 	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
 	leaver=$!
@@ -426,6 +457,14 @@ if [ -n "$v2" ] && base=$(mktemp -d "$v2/stacktools-t.XXXXXX" 2>"$TMP/mkdir"); t
 	wait "$cgns"
 	is "$? $(comms "$TMP/cgns.cap")" "0 nap-in " "in a cgroup namespace --cgroup takes a path in that namespace" || diag <"$TMP/cgns"
 	kill "$nap"
+	# kernel threads are in the root
+	rec "$TMP/k.cap" --mode btf -d 1 --cgroup "$v2"
+	is "$(waits "$TMP/k.cap" '$n++ if $w->{kthread}')" 0 "--cgroup of the root records no kernel thread"
+	ok "--cgroup of the root records processes" test "$(waits "$TMP/k.cap" '$n++')" -ge 1
+	rec "$TMP/k.cap" --mode btf -d 1 --cgroup "$v2" --kthreads
+	# of which some woke up during the recording
+	ok "--cgroup of the root with --kthreads records kernel threads" \
+		test "$(waits "$TMP/k.cap" '$n++ if $w->{kthread} && !$w->{open}')" -ge 1
 else
 	skip "cgroup v2" "no cgroup v2 to write to: $(cat "$TMP/mkdir" 2>/dev/null)"
 fi

@@ -60,6 +60,23 @@ is "$(perf_files)" $((CPUS + 11 * CPUS)) "the recorder has an event for each thr
 rec_stop
 is "$rc" 0 "a process with threads is recorded"
 
+# at a switch of others the programs compare with a number in their code, and read no variable of theirs
+bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
+# code: the code of all programs at each switch, of other recorders, too
+code() {
+	"$bpftool" prog show 2>/dev/null | sed -n 's/^\([0-9]*\): .* name sched_switch .*/\1/p' |
+		while read -r c_id; do "$bpftool" prog dump xlated id "$c_id" 2>/dev/null; done
+}
+# has_number N: is it in some such program?
+has_number() {
+	code | grep -q "= 0x$(printf %x "$1")\$"
+}
+for mode in btf raw; do
+	rec_start "$TMP/code.cap" --mode $mode -p "$child"
+	ok "--mode $mode -p: the process is a number in the program at each switch" until_true has_number "$child"
+	rec_stop
+done
+
 # more threads than descriptors
 mkfifo "$TMP/in2"
 "$OBJ/t/work/idle" 1000 <"$TMP/in2" >"$TMP/pid2" 7>&- 8>&- &
