@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 #define LIVE_LIMIT_MS 5000
-#define CAPS_LIMIT_MS 60000
+#define CAPS_LIMIT_MS 120000
 #define PIDS_MAX 256
 
 enum format { TEXT, VERBOSE, QUIET, TAP, JSON };
