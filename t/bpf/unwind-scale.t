@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../lib/record.sh"
 . "$(dirname "$0")/../lib/unwind.sh"
 need_bpf
+chmod 755 "$TMP" # the private user that the recorder becomes reaches the files without its broker
 unset ORACLES_ONLY
 export STACKTOOLS_CACHE=
 
