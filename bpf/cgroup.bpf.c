@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Finds the address and the level of the recorded cgroup, if a task is in it, before the programs of
- * offcpu.bpf.c are loaded: these then have both as constants (cgroup_found), and read no variable at the
- * switch of a task outside.
+ * offcpu.bpf.c are loaded: these then have both in their code (offcpu_others.bpf.h), and read no variable
+ * at the switch of a task outside.
  */
 #include "kernel.h"
 

@@ -87,6 +87,7 @@ struct orc_walk {
 	__u64 ctx; /* address of the program's context, in the frame of the function that called it */
 	__u64 regs; /* address of the registers of user mode, where the stack begins */
 	__u32 event; /* enum orc_event: where the walk begins */
+	/* learned: orc_learn_start() */
 	bool renumbered; /* SP is ORC_REG_SP and the CFA is ORC_REG_CFA */
 	struct orc_start starts[ORC_EVENTS];
 	/* of this walk */

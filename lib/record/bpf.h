@@ -259,18 +259,4 @@ void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret);
 /* Detaches and frees; NULL is fine. */
 void offcpu_close(struct offcpu *o);
 
-/*
- * bpf_code - what programs know of whom the recording concerns, as numbers in their code:
- * bpf/offcpu_others.bpf.h. Call it after PROG was opened and before it is loaded. With `who` 0 the program is
- * left as it is, which is right for any recording, but reads more.
- */
-struct bpf_code {
-	uint32_t who; /* enum offcpu_who */
-	uint64_t id;
-	uint32_t level, subsys;
-};
-
-struct bpf_program;
-void bpf_code_set(struct bpf_program *prog, const struct bpf_code *code);
-
 #endif

@@ -3,7 +3,7 @@
 #include "capture/types.h"
 #include "offcpu-raw.skel.h"
 #include "offcpu.skel.h"
-#include "record/bpf.h"
+#include "record/bpf_code.h"
 #include "system/privileges.h"
 #include "system/proc.h"
 #include "system/tracefs.h"

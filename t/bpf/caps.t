@@ -74,16 +74,22 @@ held() {
 	sort -u -o "$TMP/ids" "$TMP/ids" "$TMP/now"
 	grep -q prog "$TMP/now" && grep -q map "$TMP/now"
 }
-# gone: none of these processes exists any more, and no program or map in $TMP/ids. But for prog arrays: Linux 6.18
-# keeps the 320 bytes of some whose last process was killed, although no process or program has them
+# gone: none of these processes exists any more, and no program or map in $TMP/ids. But for prog arrays that are
+# empty: Linux 6.18 keeps the 320 bytes of some whose last process was killed, although no process or program has
+# them any more
 gone() {
 	[ -z "$(alive)" ] || return 1
 	"$bpftool" prog show >"$TMP/progs" && "$bpftool" map show >"$TMP/maps" || return 1
 	{
 		sed -n 's/^\([0-9]*\): .*/prog_id:\t\1/p' "$TMP/progs"
-		sed -n '/^[0-9]*: prog_array /d; s/^\([0-9]*\): .*/map_id:\t\1/p' "$TMP/maps"
+		sed -n 's/^\([0-9]*\): .*/map_id:\t\1/p' "$TMP/maps"
 	} | sort >"$TMP/now"
-	! comm -12 "$TMP/ids" "$TMP/now" | grep .
+	for left in $(comm -12 "$TMP/ids" "$TMP/now" | cut -f 2); do
+		if ! grep -q "^$left: prog_array " "$TMP/maps" || "$bpftool" map dump id "$left" 2>&1 | grep -q '^key'; then
+			echo "$left"
+			return 1
+		fi
+	done
 }
 soon() {
 	soon_left=900 # a busy kernel frees programs and maps late

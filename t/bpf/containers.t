@@ -317,6 +317,28 @@ comms() {
 	waits "$1" '$h{$w->{process_comm}} = 1' | sed 's/ 1$//' | tr '\n' ' '
 }
 
+# enter: starts $leaver in the cgroup $g/sub, which waits there for 2 s
+enter() {
+	: >"$TMP/leaver"
+	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
+	leaver=$!
+	until_true test -s "$TMP/leaver"
+}
+
+# leave_and_visit: moves $leaver out of $g/sub, and $visit into it and out again. $inside is how long that was at
+# least, $at_most how long it can have been, in ms
+leave_and_visit() {
+	move "$leaver" "$base/out"
+	before=$(ms)
+	move "$visit" "$g/sub"
+	inside=$(ms)
+	sleep 0.5
+	inside=$(($(ms) - inside))
+	move "$visit" "$base/out"
+	at_most=$(($(ms) - before))
+	wait "$leaver"
+}
+
 cgroup_tests() { # KIND BASE
 	base=$2
 	id=$(printf '%08x%08x%048x' $$ "$(stat -c %i "$base")" 12648430) # no container has this ID
@@ -373,20 +395,9 @@ cgroup_tests() { # KIND BASE
 	rec_start "$TMP/n.cap" --cgroup "$g"
 	nap nap-visit
 	visit=$nap
-	: >"$TMP/leaver"
-	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
-	leaver=$!
-	until_true test -s "$TMP/leaver"
+	enter
 	sleep 0.4
-	move "$leaver" "$base/out"
-	before=$(ms)
-	move "$visit" "$g/sub"
-	inside=$(ms)
-	sleep 0.5
-	inside=$(($(ms) - inside))
-	move "$visit" "$base/out"
-	at_most=$(($(ms) - before))
-	wait "$leaver"
+	leave_and_visit
 	rec_stop
 	is "$rc" 0 "$1: a cgroup with a process is recorded, others come and go"
 	is "$(waits "$TMP/n.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 20 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
@@ -399,23 +410,12 @@ cgroup_tests() { # KIND BASE
 
 	# moves into and out of a cgroup that is empty at first
 	rec_start "$TMP/m.cap" --cgroup "$g"
-	: >"$TMP/leaver"
-	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
-	leaver=$!
-	until_true test -s "$TMP/leaver"
+	enter
 	nap nap-visit
 	visit=$nap
 	sh -c 'echo $$ >"$1/cgroup.procs"; for i in 1 2 3; do sleep 0.2; done' sh "$g" >/dev/null 2>&1 </dev/null 7>&- &
 	sleep 0.4
-	move "$leaver" "$base/out"
-	before=$(ms)
-	move "$visit" "$g/sub"
-	inside=$(ms)
-	sleep 0.5
-	inside=$(($(ms) - inside))
-	move "$visit" "$base/out"
-	at_most=$(($(ms) - before))
-	wait "$leaver"
+	leave_and_visit
 	kill "$visit"
 	until_true rmdir "$g/sub" 2>/dev/null
 	until_true rmdir "$g" 2>/dev/null

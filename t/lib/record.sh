@@ -107,6 +107,13 @@ rec_start() {
 	sleep 0.3
 }
 
+rec_stop() {
+	kill "-${1:-INT}" "$rec_pid" 2>/dev/null
+	wait "$rec_pid" 2>/dev/null # the shell would print a message about a killed recorder
+	rc=$?
+	still_balanced "$rec_cap"
+}
+
 sleeping_libraries() {
 	for l in a b; do
 		cat >"$TMP/$l.c" <<-C
@@ -125,13 +132,6 @@ sleeping_libraries() {
 		C
 		${CC:-cc} -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC -o "$TMP/lib$l.so" "$TMP/$l.c" || return
 	done
-}
-
-rec_stop() {
-	kill "-${1:-INT}" "$rec_pid" 2>/dev/null
-	wait "$rec_pid" 2>/dev/null # the shell would print a message about a killed recorder
-	rc=$?
-	still_balanced "$rec_cap"
 }
 
 records() {
