@@ -2,6 +2,7 @@
 #include "record/files.h"
 #include "record/vdso.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/hashtable.h"
 #include "elf/file.h"
@@ -175,13 +176,26 @@ static struct mapfile_proof *place_of(
 	return &proofs[h >> 32 & (MAPFILE_PROOFS - 1)];
 }
 
-/* Is the file at M's path still the one of P? stat(2) is safe: it was once reached without blocking. */
-static bool is_proven(const struct mapfile_proof *p, uint32_t pid, const struct procmap *m, uint64_t made_ns,
-	struct stat *st)
+static bool is_of(const struct mapfile_proof *p, uint32_t pid, const struct procmap *m, uint64_t made_ns)
 {
 	return p->pid == pid && p->start == m->start && p->made_ns == made_ns && p->inode == m->inode &&
-	       p->dev == makedev(m->dev_major, m->dev_minor) && stat(m->path, st) == 0 && same_inode(st, m) &&
-	       st->st_dev == p->dev && changed_ns(st) == p->changed_ns;
+	       p->dev == makedev(m->dev_major, m->dev_minor);
+}
+
+#define ANSWER_NS UINT64_C(1000000000)
+
+/*
+ * Does P hold still? Either its answer is new, or the file at M's path is still the
+ * same. stat(2) is safe: it was once reached without blocking.
+ */
+static bool is_proven(const struct mapfile_proof *p, const struct procmap *m, struct stat *st)
+{
+	if (p->answered_ns) {
+		*st = p->answer;
+		return now_ns() - p->answered_ns < ANSWER_NS;
+	}
+	return stat(m->path, st) == 0 && same_inode(st, m) && st->st_dev == p->dev &&
+	       changed_ns(st) == p->changed_ns;
 }
 
 int mapfile_stat_then(struct worker *o, struct mapfile_proof proofs[MAPFILE_PROOFS], uint32_t pid,
@@ -192,15 +206,20 @@ int mapfile_stat_then(struct worker *o, struct mapfile_proof proofs[MAPFILE_PROO
 	struct stat named = { 0 };
 	int rc;
 
-	if (is_proven(p, pid, m, made_ns, st))
+	if (is_of(p, pid, m, made_ns) && is_proven(p, m, st))
 		return 0;
 	here = find_here(m, &named);
 	*st = named;
 	rc = here >= 0 && is_older(st, m, made_ns) ? 0 : stat_mapping(o, pid, m, st);
 	if (!rc && same_inode(st, m)) {
-		if (here >= 0)
-			*p = (struct mapfile_proof){ m->start, made_ns, m->inode, changed_ns(&named),
-				named.st_dev, pid, 0 };
+		*p = (struct mapfile_proof){ m->start, made_ns, m->inode, makedev(m->dev_major, m->dev_minor),
+			.pid = pid };
+		if (here >= 0) {
+			p->changed_ns = changed_ns(&named);
+		} else {
+			p->answered_ns = now_ns();
+			p->answer = *st;
+		}
 		return 0;
 	}
 	rc = stat_path(o, 0, m->path, st);

@@ -34,14 +34,19 @@ int mapfile_open(struct worker *o, uint32_t pid, const struct procmap *m, struct
 int mapfile_stat(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st);
 
 /*
- * A mapping whose file was verified once and could be found by its path. While
- * the file at that path is unchanged, it need not be verified again. In an
- * array of these, a new entry replaces the old one with the same hash.
+ * A mapping whose file was verified once. If it could be found by its path, it need
+ * not be verified again while the file at that path is unchanged. If not, as when
+ * this process may not enter the folder, what the broker answered holds for a
+ * second: a request takes a hundred times as long. In an array of these, a new
+ * entry replaces the old one with the same hash.
  */
 #define MAPFILE_PROOFS 16384
 struct mapfile_proof {
-	uint64_t start, made_ns, inode, changed_ns, dev;
+	uint64_t start, made_ns, inode, dev;
 	uint32_t pid, pad;
+	uint64_t changed_ns; /* of the file at its path; */
+	uint64_t answered_ns; /* or when there was this answer; 0 = there was none */
+	struct stat answer;
 };
 
 /*
