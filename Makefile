@@ -4,7 +4,7 @@
 #   make offline      the tools that only read files: no BPF, for other architectures too
 #   make check        build, then prove t/
 #   make check-unit   build, then the unit tests alone
-#   make coverage     the lines of lib/ that the unit tests reach, as pages of lcov
+#   make coverage     the unit tests under ASan and UBSan, and the lines of lib/ that they reach, as pages of lcov
 #   make bench        ratios against the peers (scripts/bench)
 #   make vmtest       Debian's kernels 5.10 to 7.3 in virtual machines (scripts/vmtest)
 #   make lint         clang-format, cppcheck, shellcheck, layers, manual, CLI contract
@@ -261,17 +261,20 @@ check-unit: $(UNIT_BINS) $(BIN)/unwindinfo
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) \
 		$(PROVE) --norc -Mlib=t/lib -PUnitTests -j2 --failures --comments $(PROVE_FLAGS) t/unit/
 
-# A build of its own with counters, the unit tests on it, pages for each file, and one line with the figure.
+# A build of its own with sanitizers and counters, the unit tests on it, pages for each file, and one line with the figure.
 # What runs in a sandbox cannot write its counts, so of that code the figure has what also runs outside.
 # Threads may lose a count to one another, but not a line: atomic counters take a third more time.
 COVERAGE = $(abspath $(OBJ))/coverage
-coverage:
-	$(Q)$(MAKE) O=$(COVERAGE) SHARED=$(SHARED) CFLAGS='-O2 -g --coverage' check-unit
+coverage: coverage-tests
+	$(Q)$(MAKE) coverage-report
+coverage-tests:
+	$(Q)$(MAKE) O=$(COVERAGE) SHARED=$(SHARED) SAN=1 CFLAGS='-O2 -g --coverage' check-unit
+coverage-report:
 	$(Q)lcov -q -c -d $(COVERAGE)/obj -o $(COVERAGE)/all.info 2>/dev/null
 	$(Q)lcov -q -e $(COVERAGE)/all.info '$(CURDIR)/lib/*' -o $(COVERAGE)/lib.info
 	$(Q)genhtml -q -p '$(CURDIR)' -o $(COVERAGE)/html $(COVERAGE)/lib.info
 	$(Q)lcov --summary $(COVERAGE)/lib.info 2>&1 | sed -n 's/^ *lines\.*: \(.*\)/coverage of lib\/: \1/p'
-	$(say) HTML $(OBJ)/coverage/html/index.html
+	$(say) HTML $(COVERAGE)/html/index.html
 
 # One libFuzzer program a t/fuzz/*.c: obj/t/fuzz/NAME [-max_total_time=60] [CORPUS...]
 # The library is instrumented too, in objects of its own; a finding of either sanitizer ends the run.
@@ -374,7 +377,7 @@ clean:
 
 FORCE:
 
-.PHONY: help archives completions uninstall dist deb tags compile_commands.json fuzz all tools offline check check-unit coverage bench vmtest lint install clean FORCE
+.PHONY: help archives completions uninstall dist deb tags compile_commands.json fuzz all tools offline check check-unit coverage coverage-tests coverage-report bench vmtest lint install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(sort $(wildcard $(OBJ)/*/*.d $(OBJ)/*/*/*.d $(SHARED)/bpf/*.d))

@@ -164,8 +164,11 @@ int worker_report(int sock, const void *bytes, size_t len, int fd, bool wait)
 	return send_one(sock, &(struct head){ 0 }, bytes, len, &fd, fd >= 0, wait ? 0 : MSG_DONTWAIT);
 }
 
-/* Not _exit(2), which makes a sanitizer check for leaks with system calls that the filter denies. */
-__attribute__((noreturn)) static void leave(int status)
+/*
+ * Not _exit(2), which makes a sanitizer check for leaks with system calls that the filter denies; inline, as it
+ * makes another before a call that does not return.
+ */
+__attribute__((noreturn, always_inline)) static inline void leave(int status)
 {
 	for (;;)
 		syscall(SYS_exit_group, status);
