@@ -165,8 +165,8 @@ int worker_report(int sock, const void *bytes, size_t len, int fd, bool wait)
 }
 
 /*
- * Not _exit(2), which makes a sanitizer check for leaks with system calls that the filter denies; inline, as it
- * makes another before a call that does not return.
+ * Not _exit(2), which makes a sanitizer check for leaks with system calls that the filter denies; inline, as
+ * it makes another before a call that does not return.
  */
 __attribute__((noreturn, always_inline)) static inline void leave(int status)
 {
