@@ -57,6 +57,9 @@ enum offcpu_start {
  */
 enum offcpu_phase { OFFCPU_IDLE, OFFCPU_ARMED, OFFCPU_RECORDING, OFFCPU_FROZEN };
 
+/* The storage of a thread: struct offcpu_wait, struct offcpu_woken. */
+enum offcpu_storage { OFFCPU_STORAGE_WAITS, OFFCPU_STORAGE_WAKERS };
+
 /*
  * Identifies a stack: 128 bits of a keyed hash over its frames. If hi == 0,
  * there is no stack, and lo is OFFCPU_FAILED(reason, errno).

@@ -174,6 +174,23 @@ static __always_inline void leave_out_open(struct task_struct *task)
 		count_not_owned(task, s);
 }
 
+/* The stacks and wakers that TASK's storage refers to. */
+static __always_inline void write_held(struct bpf_iter__task *ctx, struct task_struct *task)
+{
+	struct offcpu_woken *by;
+	struct offcpu_wait *w;
+
+	if (storage == OFFCPU_STORAGE_WAITS) {
+		w = wait_get(task, false);
+		if (w)
+			bpf_seq_write(ctx->meta->seq, w, sizeof(*w));
+	} else {
+		by = bpf_task_storage_get(&woken, task, NULL, 0);
+		if (by)
+			bpf_seq_write(ctx->meta->seq, by, sizeof(*by));
+	}
+}
+
 /* Waits that are still open after the recording was frozen. */
 SEC("kern_iter/task")
 int open_waits(struct bpf_iter__task *ctx)
@@ -184,6 +201,10 @@ int open_waits(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
+	if (hot.phase == OFFCPU_RECORDING) {
+		write_held(ctx, task);
+		return 0;
+	}
 	if (owner_only && wanted(task) && not_owned(task)) {
 		leave_out_open(task);
 		return 0;

@@ -13,12 +13,33 @@ const volatile __u64 hash_key[4] = { 1, 1, 1, 1 };
 const volatile bool by_table; /* user stacks by unwind tables, else by frame pointer */
 const volatile __u64 ring_wake_bytes = 1 << 20;
 
+/*
+ * Stacks and wakers are sent once in an epoch: user space, before it forgets those that nothing uses, begins
+ * another one.
+ */
+__u32 epoch = 0;
+enum offcpu_storage storage = 0; /* which one the iterator open_waits writes while the recording goes on */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
 	__type(key, struct offcpu_stack_id);
-	__type(value, __u8);
+	__type(value, __u32); /* the epoch in which it was sent */
 } seen SEC(".maps");
+
+static __always_inline bool is_seen(const struct offcpu_stack_id *id)
+{
+	const __u32 *sent = bpf_map_lookup_elem(&seen, id);
+
+	return sent && *sent == epoch;
+}
+
+static __always_inline void set_seen(const struct offcpu_stack_id *id)
+{
+	__u32 now = epoch;
+
+	bpf_map_update_elem(&seen, id, &now, BPF_ANY);
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -101,7 +122,6 @@ static __always_inline __u32 stack_words(const struct offcpu_ev_stack *ev)
 static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s, bool once)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP, bytes;
-	__u8 one = 1;
 
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
@@ -115,7 +135,7 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s, b
 		return false;
 	}
 	if (once)
-		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
+		set_seen(&ev->id);
 	return once;
 }
 
@@ -198,7 +218,7 @@ static __always_inline bool is_new(
 	/* same stack as in the last wait of this thread: already sent, unless that failed */
 	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
 		return false;
-	return !bpf_map_lookup_elem(&seen, &ev->id);
+	return !is_seen(&ev->id);
 }
 
 static __always_inline void no_scripts(struct offcpu_ev_stack *ev)

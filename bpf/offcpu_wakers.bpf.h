@@ -204,7 +204,6 @@ static __always_inline void identify_waker(
 	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a = hash_key[1] + 1, b = hash_key[0] + 1;
 	struct offcpu_ev_waker *ev = &s->waker;
 	const __u64 *words = (const __u64 *)&ev->waker;
-	__u8 one = 1;
 
 	ev->waker.next = *next;
 #pragma unroll
@@ -220,11 +219,11 @@ static __always_inline void identify_waker(
 	if (ev->id.hi == last->hi && ev->id.lo == last->lo)
 		return;
 	*last = ev->id;
-	if (bpf_map_lookup_elem(&seen, &ev->id))
+	if (is_seen(&ev->id))
 		return;
 	ev->type = OFFCPU_EV_WAKER;
 	if (!bpf_ringbuf_output(&ring, ev, sizeof(*ev), BPF_RB_NO_WAKEUP)) {
-		bpf_map_update_elem(&seen, &ev->id, &one, BPF_ANY);
+		set_seen(&ev->id);
 		return;
 	}
 	s->count.ring_waker++;

@@ -17,6 +17,7 @@
 
 #define BACKLOG_GOAL ((size_t)4 << 20) /* bytes that wait for a pipe: more are waited for at the end, */
 #define BACKLOG_MAX ((size_t)256 << 20) /* and more than these end the recording */
+#define KEYS_MAX 65536 /* that are remembered: one that comes again later is written again */
 #define STALLED_NS UINT64_C(2000000000) /* how long the end waits for a pipe that is not read, */
 #define PATIENCE_NS UINT64_C(10000000000) /* and in all for one that is */
 #define DRAIN_NS UINT64_C(20000000) /* how long one call writes to a pipe that is read at the same time */
@@ -81,8 +82,9 @@ struct cap_writer {
 	uint64_t patience_ns;
 	uint32_t seq;
 	struct ids procs, files, scripts, stacks, wakers; /* of wakers, their ids less one */
-	struct cap_sample *keys; /* those that were written; index = id */
+	struct cap_sample *keys; /* the last ones that were written, from id `first_key` on */
 	size_t n_keys, max_keys;
+	uint32_t first_key;
 	struct hashtable by_key;
 	struct count *counts;
 	size_t n_counts, max_counts, n_written; /* of them, those that are in the capture */
@@ -317,8 +319,13 @@ static uint32_t key_id(struct cap_writer *w, const struct cap_sample *s)
 	uint32_t id = HASHTABLE_FIND(&w->by_key, hash, i, cap_sample_same_key(&w->keys[i], s));
 
 	if (id != HASHTABLE_NONE)
-		return id;
+		return w->first_key + id;
 	refer_key(w, s);
+	if (w->n_keys == KEYS_MAX) {
+		w->first_key += (uint32_t)w->n_keys;
+		w->n_keys = 0;
+		hashtable_free(&w->by_key);
+	}
 	if (base_grow(&w->keys, &w->max_keys, w->n_keys + 1, sizeof(*w->keys)) != 0 ||
 		hashtable_reserve(&w->by_key, 1) != 0) {
 		w->queues[CAPTURE_RECORD_KEY].records.failed = true;
@@ -327,9 +334,9 @@ static uint32_t key_id(struct cap_writer *w, const struct cap_sample *s)
 	id = (uint32_t)w->n_keys++;
 	w->keys[id] = *s;
 	hashtable_add(&w->by_key, hash, id);
-	cap_record_put_key(begin_record(w), id, s);
+	cap_record_put_key(begin_record(w), w->first_key + id, s);
 	end_record(w, CAPTURE_RECORD_KEY);
-	return id;
+	return w->first_key + id;
 }
 
 void cap_writer_wait(struct cap_writer *w, const struct cap_sample *s)

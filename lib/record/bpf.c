@@ -1593,6 +1593,54 @@ static void take_open(void *ctx, const void *record)
 	}
 }
 
+void offcpu_turn(struct offcpu *o)
+{
+	o->progs.base->bss->epoch++;
+}
+
+static void take_held_wait(void *ctx, const void *record)
+{
+	const struct offcpu_sink *sink = ctx;
+	struct offcpu_wait w;
+
+	memcpy(&w, record, sizeof(w));
+	sink->held_stack(sink->ctx, CAPTURE_STACK_KERNEL, &w.key.kernel);
+	sink->held_stack(sink->ctx, CAPTURE_STACK_KERNEL, &w.initial.kernel);
+	sink->held_stack(sink->ctx, CAPTURE_STACK_USER, &w.key.user);
+	sink->held_stack(sink->ctx, CAPTURE_STACK_USER, &w.initial.user);
+	sink->held_stack(sink->ctx, CAPTURE_STACK_USER, &w.late);
+}
+
+static void take_held_waker(void *ctx, const void *record)
+{
+	const struct offcpu_sink *sink = ctx;
+	struct offcpu_woken w;
+
+	memcpy(&w, record, sizeof(w));
+	sink->held_stack(sink->ctx, CAPTURE_STACK_KERNEL, &w.kernel);
+	sink->held_stack(sink->ctx, CAPTURE_STACK_USER, &w.user);
+	for (int i = 0; i < OFFCPU_WAKERS_MAX; i++)
+		sink->held_waker(sink->ctx, &w.by[i]);
+}
+
+int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+{
+	struct offcpu_sink to = *sink;
+	int rc;
+
+	if (is_raw(o))
+		return rawtasks_waits(&o->tasks, take_held_wait, &to, e);
+	/* wakers need not be targets */
+	o->progs.base->bss->storage = OFFCPU_STORAGE_WAKERS;
+	rc = !o->opts.wakers ? 0
+			     : taskiter_run(o->progs.iters->progs.open_waits, 0, sizeof(struct offcpu_woken),
+				       take_held_waker, &to, e);
+	o->progs.base->bss->storage = OFFCPU_STORAGE_WAITS;
+	return rc ? rc
+		  : taskiter_run(o->progs.iters->progs.open_waits, o->opts.wakers ? 0 : o->only,
+			    sizeof(struct offcpu_wait), take_held_wait, &to, e);
+}
+
 int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
 {
 	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };

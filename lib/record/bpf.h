@@ -135,6 +135,9 @@ struct offcpu_sink {
 	void (*inlined)(void *ctx, const struct offcpu_ev_inlined *ev, size_t len);
 	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* only `bytes` bytes of `stack` */
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
+	/* from offcpu_held(); KIND is enum cap_stack_kind */
+	void (*held_stack)(void *ctx, unsigned int kind, const struct offcpu_stack_id *id);
+	void (*held_waker)(void *ctx, const struct offcpu_stack_id *id);
 };
 
 /*
@@ -245,6 +248,14 @@ int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err
 
 /* True when the aggregation map is filling up and should be swapped early. */
 bool offcpu_crowded(const struct offcpu *o);
+
+/*
+ * To forget stacks and wakers that are not used any more: from offcpu_turn() on, each is sent again before the
+ * next wait that refers to it, unless the storage of its thread did before. A second later, offcpu_held() passes
+ * what these refer to; all other waits that refer to what was sent before are in the map that is swapped next.
+ */
+void offcpu_turn(struct offcpu *o);
+int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
 
 /*
  * Stop recording, at *STOP_NS, and pass all the rest to the sink, including the

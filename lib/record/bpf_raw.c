@@ -600,19 +600,41 @@ static bool is_open(const struct offcpu_wait *w, uint64_t record_start_ns, struc
 	return true;
 }
 
-int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns, void (*take)(void *ctx, const void *ev),
-	void *ctx, struct err *e)
+int rawtasks_waits(
+	const struct rawtasks *t, void (*take)(void *ctx, const void *wait), void *ctx, struct err *e)
 {
 	uint32_t id, *last = NULL, key;
-	struct offcpu_ev_open ev;
 	struct offcpu_wait w;
 	int rc;
 
 	while ((rc = bpf_map_get_next_key(t->waits, last, &id)) == 0) {
-		if (bpf_map_lookup_elem(t->waits, &id, &w) == 0 && is_open(&w, record_start_ns, &ev))
-			take(ctx, &ev);
+		if (bpf_map_lookup_elem(t->waits, &id, &w) == 0)
+			take(ctx, &w);
 		key = id;
 		last = &key;
 	}
 	return rc == -ENOENT ? 0 : err_sys(e, rc, "cannot read the waits that are open");
+}
+
+struct opening {
+	uint64_t record_start_ns;
+	void (*take)(void *ctx, const void *ev);
+	void *ctx;
+};
+
+static void take_wait(void *ctx, const void *wait)
+{
+	const struct opening *o = ctx;
+	struct offcpu_ev_open ev;
+
+	if (is_open(wait, o->record_start_ns, &ev))
+		o->take(o->ctx, &ev);
+}
+
+int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns, void (*take)(void *ctx, const void *ev),
+	void *ctx, struct err *e)
+{
+	struct opening o = { .record_start_ns = record_start_ns, .take = take, .ctx = ctx };
+
+	return rawtasks_waits(t, take_wait, &o, e);
 }

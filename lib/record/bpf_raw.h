@@ -84,6 +84,10 @@ bool rawtasks_image(const struct rawtasks *t, uint32_t pid, struct offcpu_ev_ima
  */
 int rawtasks_waiting(struct rawtasks *t, struct err *e);
 
+/* Pass the struct offcpu_wait of each thread to TAKE, while they change. */
+int rawtasks_waits(
+	const struct rawtasks *t, void (*take)(void *ctx, const void *wait), void *ctx, struct err *e);
+
 /* Pass the waits that have not ended to TAKE. */
 int rawtasks_open(const struct rawtasks *t, uint64_t record_start_ns, void (*take)(void *ctx, const void *ev),
 	void *ctx, struct err *e);

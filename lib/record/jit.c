@@ -593,7 +593,8 @@ void jit_store_see(struct jit_store *k, struct process_table *procs, const struc
 	if (!im)
 		return;
 	process_table_past(procs, &past);
-	if (fresh)
+	/* a stack that was forgotten and came again is noted already, if it was */
+	if (fresh && !idmap_find(&k->stacks, key->user.hi, key->user.lo))
 		note_stack(k, &key->user, &s, &past, im, first_ns);
 	slot = idmap_find(&k->stacks, key->user.hi, key->user.lo);
 	if (!slot)
@@ -602,6 +603,32 @@ void jit_store_see(struct jit_store *k, struct process_table *procs, const struc
 	idmap_put(&k->pairs, proc, slot->value, 0, &added);
 	if (added)
 		want(k, proc, &k->jitted[slot->value]);
+}
+
+void jit_store_forget(struct jit_store *k, const struct stack_table *stacks)
+{
+	struct idmap kept = { 0 };
+	size_t n = 0, n_addrs = 0;
+
+	for (size_t i = 0; k && i < k->stacks.n; i++) {
+		const struct idmap_slot *s = &k->stacks.slots[i];
+		struct jitted j = k->jitted[s->value];
+
+		if (!stack_table_has(stacks, &(struct offcpu_stack_id){ s->hi, s->lo }) ||
+			idmap_put(&kept, s->hi, s->lo, (uint32_t)n, NULL) == UINT32_MAX)
+			continue;
+		memmove(k->addrs + n_addrs, k->addrs + j.first, j.n * sizeof(*k->addrs));
+		k->jitted[n++] = (struct jitted){ .first = (uint32_t)n_addrs, .n = j.n };
+		n_addrs += j.n;
+	}
+	if (!k)
+		return;
+	k->n_jitted = n;
+	k->n_addrs = n_addrs;
+	idmap_free(&k->stacks);
+	k->stacks = kept;
+	/* what is wanted already is in `known` */
+	idmap_free(&k->pairs);
 }
 
 /* --- at the end --- */

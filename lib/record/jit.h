@@ -86,6 +86,9 @@ void jit_store_event(struct jit_store *k, const struct process_table *procs, con
 /* Search for the files of the processes that make code. Call it from time to time. */
 void jit_store_poll(struct jit_store *k, uint64_t now_ns);
 
+/* Forget the stacks that are no longer in STACKS: stack_table_forget(). */
+void jit_store_forget(struct jit_store *k, const struct stack_table *stacks);
+
 /*
  * Note a sample that began at FIRST_NS, of KEY's process, PROC in the capture.
  * Call it after process_table_emit() and before stack_table_emit() of its user

@@ -315,6 +315,15 @@ void late_stacks_tidy(struct late_stacks *s)
 		idmap_put(&s->by_id, s->snaps[i].id.hi, s->snaps[i].id.lo, (uint32_t)i, NULL);
 }
 
+void late_stacks_hold(const struct late_stacks *s, struct stack_table *stacks)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		stack_table_hold(stacks, CAPTURE_STACK_USER, &s->snaps[i].answer);
+		if (s->snaps[i].ev)
+			stack_table_hold(stacks, CAPTURE_STACK_USER, &s->snaps[i].ev->walked);
+	}
+}
+
 void late_stacks_stats(const struct late_stacks *s, struct late_stacks_stats *ret)
 {
 	*ret = s->stats;

@@ -54,6 +54,9 @@ bool late_stacks_answer(struct late_stacks *s, struct offcpu_stack_id *id);
 /* Forget answers that were given, and the oldest answers beyond LATE_STACKS_ANSWERS. */
 void late_stacks_tidy(struct late_stacks *s);
 
+/* The stacks of all answers that were not given yet are in use: stack_table_hold(). */
+void late_stacks_hold(const struct late_stacks *s, struct stack_table *stacks);
+
 struct late_stacks_stats {
 	uint64_t complete; /* walked to an outermost frame */
 	uint64_t cut; /* walked further than BPF could, but not to the end, for the reason in the stack */

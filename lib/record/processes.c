@@ -438,6 +438,23 @@ static void unlink_image(struct imagetab *t, uint32_t at)
 		*link = t->images[at].older;
 }
 
+/* Those of TGIDs that have an image; the others stay, without memory for it. */
+static void forget_tgids(struct imagetab *t)
+{
+	struct idmap kept = { 0 };
+
+	for (size_t i = 0; i < t->by_tgid.n; i++) {
+		const struct idmap_slot *s = &t->by_tgid.slots[i];
+
+		if (s->value < t->n && idmap_put(&kept, s->hi, s->lo, s->value, NULL) == UINT32_MAX) {
+			idmap_free(&kept);
+			return;
+		}
+	}
+	idmap_free(&t->by_tgid);
+	t->by_tgid = kept;
+}
+
 /* Free the slots of the images that are over. */
 static void imagetab_forget(struct imagetab *t)
 {
@@ -454,6 +471,7 @@ static void imagetab_forget(struct imagetab *t)
 			imagetab_claim(t, i, im->exec_id, im->start_boot_ns);
 		}
 	}
+	forget_tgids(t);
 }
 
 /*

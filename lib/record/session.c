@@ -798,6 +798,7 @@ static void session_parts_close(struct session_parts *p)
 #define NAMES_NS UINT64_C(2000000000) /* how long to wait, at the end, for names */
 #define NAMES_LOADS 10
 #define ROWS_MAX ((size_t)1 << 17) /* flush before there are more */
+#define FORGET_MIN 65536 /* stacks and wakers: fewer are not forgotten */
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks to keep: other processes may have them too */
 #define REWALK_SHARE 10 /* walking waits in progress again takes at most a tenth of the time */
 
@@ -816,6 +817,11 @@ struct recorder {
 	bool swapping; /* the aggregation map is being swapped, */
 	bool flushing; /* and a flush follows */
 	bool reswapped; /* it was swapped without a flush since the last one: rows may have the same key */
+	/* stacks and wakers are forgotten in three steps: an epoch begins; what threads refer to is held; after
+	   the flush that follows, the others go */
+	enum { REMEMBERS, TURNED, HELD } forgetting;
+	uint64_t turned_ns; /* when the epoch began */
+	size_t forget_at; /* stacks and wakers */
 	bool release; /* at the next flush, write what is kept into the capture */
 	bool rewalk; /* waits in progress lacked tables that are available now */
 	uint64_t rewalk_due_ns; /* no earlier than this */
@@ -933,6 +939,20 @@ static void take_sample(void *ctx, const struct offcpu_key *key, const struct of
 	r->rows[r->n_rows++] = (struct row){ *key, *value };
 }
 
+static void hold_stack(void *ctx, unsigned int kind, const struct offcpu_stack_id *id)
+{
+	struct recorder *r = ctx;
+
+	stack_table_hold(r->p.stacks, kind, id);
+}
+
+static void hold_waker(void *ctx, const struct offcpu_stack_id *id)
+{
+	struct recorder *r = ctx;
+
+	waker_table_hold(r->wakers, id);
+}
+
 static void take_event(void *ctx, const struct procevent *ev)
 {
 	struct recorder *r = ctx;
@@ -1010,7 +1030,10 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		.method = take_method,
 		.inlined = take_inlined,
 		.snapshot = take_snapshot,
-		.sample = take_sample };
+		.sample = take_sample,
+		.held_stack = hold_stack,
+		.held_waker = hold_waker };
+	r->forget_at = FORGET_MIN;
 	/* before session_parts_open(), which creates the file as its last step */
 	rc = opts->bpf.wakers ? waker_table_new(&r->wakers, e) : 0;
 	rc = rc ? rc : late_stacks_new(opts->bpf.depth ? opts->bpf.depth : 127, &r->snaps, e);
@@ -1391,6 +1414,52 @@ static void write_counters(struct recorder *r)
 	counters_write(&c, r->p.out);
 }
 
+static size_t remembered(const struct recorder *r)
+{
+	return stack_table_count(r->p.stacks) + waker_table_count(r->wakers);
+}
+
+/*
+ * After a flush: begin to forget, or forget, the stacks and wakers that no thread, no wait and no snapshot refers
+ * to. There are at most FORGET_MIN, or twice those in use, and those of the seconds that it takes.
+ */
+static void forget(struct recorder *r)
+{
+	if (r->forgetting == REMEMBERS && remembered(r) >= r->forget_at) {
+		stack_table_turn(r->p.stacks);
+		waker_table_turn(r->wakers);
+		offcpu_turn(r->p.bpf);
+		r->turned_ns = now_ns();
+		r->forgetting = TURNED;
+	} else if (r->forgetting == HELD) {
+		for (size_t i = 0; i < r->n_rows; i++) {
+			hold_stack(r, CAPTURE_STACK_KERNEL, &r->rows[i].key.kernel);
+			hold_stack(r, CAPTURE_STACK_USER, &r->rows[i].key.user);
+			hold_waker(r, &r->rows[i].key.waker);
+		}
+		if (r->snaps)
+			late_stacks_hold(r->snaps, r->p.stacks);
+		waker_table_forget(r->wakers, r->p.stacks);
+		stack_table_forget(r->p.stacks);
+		jit_store_forget(r->jit, r->p.stacks);
+		r->forget_at = MAX((size_t)FORGET_MIN, 2 * remembered(r));
+		r->forgetting = REMEMBERS;
+	}
+}
+
+/*
+ * Before a flush, and before its waits are taken: what do threads refer to? By now no program runs that has not
+ * seen the epoch.
+ */
+static void hold(struct recorder *r)
+{
+	if (r->forgetting != TURNED || now_ns() - r->turned_ns < FLUSH_NS / 2)
+		return;
+	/* it is tried again */
+	if (offcpu_held(r->p.bpf, &r->sink, NULL) == 0)
+		r->forgetting = HELD;
+}
+
 /* Write everything that the kernel has reported up to now. LAST: leave nothing for later. */
 static int flush(struct recorder *r, bool last, struct err *e)
 {
@@ -1406,6 +1475,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 		walk_snapshots(r, true);
 	}
 	write_rows(r);
+	forget(r);
 	process_table_flush(r->p.procs, now_ns(), r->p.out);
 	miss_broker(r);
 	write_counters(r);
@@ -1534,6 +1604,8 @@ static bool begin_swap(struct recorder *r)
 		      offcpu_crowded(r->p.bpf) || r->n_rows >= ROWS_MAX;
 	if (!r->flushing && !remapped)
 		return false;
+	if (r->flushing)
+		hold(r);
 	offcpu_begin_swap(r->p.bpf);
 	r->swapping = true;
 	return true;

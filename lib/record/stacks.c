@@ -102,6 +102,7 @@ struct stack {
 	bool traced; /* a kernel stack that begins with frames of the tracer */
 	bool waking; /* and then with those of the wake-up itself */
 	int32_t error;
+	uint32_t epoch; /* in which it was used last: stack_table_turn() */
 	uint32_t len, n_exact;
 	uint16_t n_scripts;
 	uint8_t runtime; /* number of the interpreter's file, if there are script frames */
@@ -127,6 +128,7 @@ struct stack_table {
 	size_t max_places;
 	uint32_t depth; /* maximum number of frames of a stack */
 	uint32_t emitted;
+	uint32_t epoch;
 	uint64_t keep_bytes; /* bytes left for frames of written stacks */
 	struct stack_table_stats stats;
 };
@@ -214,6 +216,7 @@ static struct stack *slot(
 		return NULL;
 	if (*added)
 		t->stacks[t->n++] = (struct stack){ .cap_id = CAPTURE_NONE, .kind = (uint8_t)kind };
+	t->stacks[at].epoch = t->epoch;
 	return &t->stacks[at];
 }
 
@@ -505,6 +508,78 @@ bool stack_table_user(const struct stack_table *t, const struct offcpu_stack_id 
 		.n_exact = s->n_exact,
 		.exact = exact_of(s) };
 	return true;
+}
+
+bool stack_table_has(const struct stack_table *t, const struct offcpu_stack_id *id)
+{
+	return idmap_find(&t->by_id[1], id->hi, id->lo) != NULL;
+}
+
+size_t stack_table_count(const struct stack_table *t)
+{
+	return t->n;
+}
+
+void stack_table_turn(struct stack_table *t)
+{
+	t->epoch++;
+}
+
+void stack_table_hold(struct stack_table *t, unsigned int kind, const struct offcpu_stack_id *id)
+{
+	const struct idmap_slot *at = idmap_find(ids(t, kind), id->hi, id->lo);
+
+	if (at)
+		t->stacks[at->value].epoch = t->epoch;
+}
+
+/* Set *RET to the part of M whose stacks are in use, with their numbers once the others are removed. */
+static bool ids_in_use(const struct stack_table *t, const struct idmap *m, const uint32_t *numbers, struct idmap *ret)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		const struct idmap_slot *s = &m->slots[i];
+
+		if (t->stacks[s->value].epoch == t->epoch &&
+			idmap_put(ret, s->hi, s->lo, numbers[s->value], NULL) == UINT32_MAX)
+			return false;
+	}
+	return true;
+}
+
+static void release(struct stack_table *t, struct stack *s)
+{
+	if (s->frames && s->cap_id != CAPTURE_NONE)
+		t->keep_bytes += frames_bytes(s);
+	free(s->frames);
+}
+
+void stack_table_forget(struct stack_table *t)
+{
+	_cleanup_free_ uint32_t *numbers = calloc(t->n + 1, sizeof(*numbers));
+	struct idmap by_id[2] = { 0 };
+	size_t kept = 0;
+
+	for (size_t i = 0; numbers && i < t->n; i++) {
+		numbers[i] = (uint32_t)kept;
+		kept += t->stacks[i].epoch == t->epoch;
+	}
+	if (!numbers || !ids_in_use(t, &t->by_id[0], numbers, &by_id[0]) ||
+		!ids_in_use(t, &t->by_id[1], numbers, &by_id[1])) {
+		idmap_free(&by_id[0]);
+		idmap_free(&by_id[1]);
+		return;
+	}
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->stacks[i].epoch == t->epoch)
+			t->stacks[numbers[i]] = t->stacks[i];
+		else
+			release(t, &t->stacks[i]);
+	}
+	t->n = kept;
+	for (int i = 0; i < 2; i++) {
+		idmap_free(&t->by_id[i]);
+		t->by_id[i] = by_id[i];
+	}
 }
 
 bool stack_table_wants_symbols(struct stack_table *t)

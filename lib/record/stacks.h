@@ -108,6 +108,19 @@ uint32_t stack_table_emit(struct stack_table *t, unsigned int kind, const struct
  */
 bool stack_table_user(const struct stack_table *t, const struct offcpu_stack_id *id, struct cap_stack *ret);
 
+/*
+ * Forget stacks that nothing refers to any more, many at a time: stack_table_turn() begins an epoch, in which each
+ * stack that is added, written or held is in use; stack_table_forget() removes all others. One that comes again
+ * afterwards is written again.
+ */
+size_t stack_table_count(const struct stack_table *t);
+void stack_table_turn(struct stack_table *t);
+void stack_table_hold(struct stack_table *t, unsigned int kind, const struct offcpu_stack_id *id);
+void stack_table_forget(struct stack_table *t); /* nothing, if out of memory */
+
+/* Is there user stack ID? */
+bool stack_table_has(const struct stack_table *t, const struct offcpu_stack_id *id);
+
 /* True if a kernel address had no symbol since the last call: the symbols may be out of date. */
 bool stack_table_wants_symbols(struct stack_table *t);
 

@@ -266,6 +266,7 @@ struct proc {
 	bool no_room; /* there was no memory for its mappings */
 	uint64_t cut; /* its mappings that were counted as cut */
 	bool ended; /* possibly: the leader has exited */
+	bool gone; /* the slot is free, until its TGID is met again */
 	uint64_t scanned_ns;
 	uint64_t mapped_ns; /* when BPF reported a mapping, the first in IMAGE_SETTLE_NS; 0 = never */
 	uint64_t again_ns; /* when to read it again though nothing more is reported; 0 = never */
@@ -359,7 +360,6 @@ static bool is_image(const struct proc *p, uint64_t start_boot_ns, uint32_t exec
 	return p->known && p->start_boot_ns == start_boot_ns && p->exec_id == exec_id;
 }
 
-/* Slots are never freed but reused, because PIDs are. */
 static struct proc *find_proc(struct unwinder *u, uint32_t tgid)
 {
 	struct idmap_slot *slot = idmap_find(&u->by_tgid, 0, tgid);
@@ -371,8 +371,10 @@ static struct proc *get_proc(struct unwinder *u, uint32_t tgid)
 {
 	struct proc *p = find_proc(u, tgid);
 
-	if (p)
+	if (p) {
+		p->gone = false;
 		return p;
+	}
 	if (base_grow(&u->procs, &u->cap, u->n + 1, sizeof(*u->procs)) != 0 ||
 		idmap_put(&u->by_tgid, 0, tgid, (uint32_t)u->n, NULL) == UINT32_MAX)
 		return NULL;
@@ -770,13 +772,40 @@ uint64_t unwinder_due_ns(const struct unwinder *u)
 	return u->due_ns;
 }
 
+/* Remove the slots of the processes that are gone. Nothing is removed without memory for the index. */
+static void drop_gone(struct unwinder *u)
+{
+	struct idmap by_tgid = { 0 };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		if (u->procs[i].gone)
+			continue;
+		if (idmap_put(&by_tgid, 0, u->procs[i].tgid, (uint32_t)kept++, NULL) == UINT32_MAX) {
+			idmap_free(&by_tgid);
+			return;
+		}
+	}
+	for (size_t i = kept = 0; i < u->n; i++)
+		if (!u->procs[i].gone)
+			u->procs[kept++] = u->procs[i];
+	u->n = kept;
+	idmap_free(&u->by_tgid);
+	u->by_tgid = by_tgid;
+}
+
+#define GONE_BATCH 256 /* slots of processes that are gone, before the index is made again */
+
 /* A leader may end before its threads: the process has ended when its PID is gone. */
 static void forget_ended(struct unwinder *u)
 {
+	size_t gone = 0;
+
 	u->any_ended = false;
 	for (size_t i = 0; i < u->n; i++) {
 		struct proc *p = &u->procs[i];
 
+		gone += p->gone;
 		if (!p->ended)
 			continue;
 		if (kill((pid_t)p->tgid, 0) == 0 || errno != ESRCH) {
@@ -785,8 +814,11 @@ static void forget_ended(struct unwinder *u)
 		}
 		unwindspace_proc_drop(u->space, p->tgid);
 		mapblock_drop(&u->blocks, p->block);
-		*p = (struct proc){ .tgid = p->tgid };
+		*p = (struct proc){ .tgid = p->tgid, .gone = true };
+		gone++;
 	}
+	if (gone >= GONE_BATCH)
+		drop_gone(u);
 }
 
 /* Mark the processes that miss a dropped table to be read again: there may be room for it now. */

@@ -39,4 +39,13 @@ typedef bool waker_place(void *ctx, const struct offcpu_key *key, uint64_t last_
 uint32_t waker_table_emit(struct waker_table *t, const struct offcpu_stack_id *id, uint64_t first_ns,
 	uint64_t last_ns, waker_place *place, void *ctx, struct cap_writer *w);
 
+/*
+ * As stack_table_turn() and the others of its kind. A waker in use keeps its own wakers, and waker_table_forget()
+ * holds the stacks of all that it keeps. T may be NULL.
+ */
+size_t waker_table_count(const struct waker_table *t);
+void waker_table_turn(struct waker_table *t);
+void waker_table_hold(struct waker_table *t, const struct offcpu_stack_id *id);
+void waker_table_forget(struct waker_table *t, struct stack_table *stacks);
+
 #endif
