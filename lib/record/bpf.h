@@ -250,9 +250,10 @@ int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err
 bool offcpu_crowded(const struct offcpu *o);
 
 /*
- * To forget stacks and wakers that are not used any more: from offcpu_turn() on, each is sent again before the
- * next wait that refers to it, unless the storage of its thread did before. A second later, offcpu_held() passes
- * what these refer to; all other waits that refer to what was sent before are in the map that is swapped next.
+ * To forget stacks and wakers that are not used any more: from offcpu_turn() on, each is sent again before
+ * the next wait that refers to it, unless the storage of its thread did before. A second later, offcpu_held()
+ * passes what these refer to; all other waits that refer to what was sent before are in the map that is
+ * swapped next.
  */
 void offcpu_turn(struct offcpu *o);
 int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);

@@ -817,8 +817,8 @@ struct recorder {
 	bool swapping; /* the aggregation map is being swapped, */
 	bool flushing; /* and a flush follows */
 	bool reswapped; /* it was swapped without a flush since the last one: rows may have the same key */
-	/* stacks and wakers are forgotten in three steps: an epoch begins; what threads refer to is held; after
-	   the flush that follows, the others go */
+	/* stacks and wakers are forgotten in three steps: an epoch begins; what threads refer to is held;
+	   after the flush that follows, the others go */
 	enum { REMEMBERS, TURNED, HELD } forgetting;
 	uint64_t turned_ns; /* when the epoch began */
 	size_t forget_at; /* stacks and wakers */
@@ -1420,8 +1420,8 @@ static size_t remembered(const struct recorder *r)
 }
 
 /*
- * After a flush: begin to forget, or forget, the stacks and wakers that no thread, no wait and no snapshot refers
- * to. There are at most FORGET_MIN, or twice those in use, and those of the seconds that it takes.
+ * After a flush: begin to forget, or forget, the stacks and wakers that no thread, no wait and no snapshot
+ * refers to. There are at most FORGET_MIN, or twice those in use, and those of the seconds that it takes.
  */
 static void forget(struct recorder *r)
 {
@@ -1448,8 +1448,8 @@ static void forget(struct recorder *r)
 }
 
 /*
- * Before a flush, and before its waits are taken: what do threads refer to? By now no program runs that has not
- * seen the epoch.
+ * Before a flush, and before its waits are taken: what do threads refer to? By now no program runs that has
+ * not seen the epoch.
  */
 static void hold(struct recorder *r)
 {

@@ -534,7 +534,8 @@ void stack_table_hold(struct stack_table *t, unsigned int kind, const struct off
 }
 
 /* Set *RET to the part of M whose stacks are in use, with their numbers once the others are removed. */
-static bool ids_in_use(const struct stack_table *t, const struct idmap *m, const uint32_t *numbers, struct idmap *ret)
+static bool ids_in_use(
+	const struct stack_table *t, const struct idmap *m, const uint32_t *numbers, struct idmap *ret)
 {
 	for (size_t i = 0; i < m->n; i++) {
 		const struct idmap_slot *s = &m->slots[i];

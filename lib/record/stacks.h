@@ -109,9 +109,9 @@ uint32_t stack_table_emit(struct stack_table *t, unsigned int kind, const struct
 bool stack_table_user(const struct stack_table *t, const struct offcpu_stack_id *id, struct cap_stack *ret);
 
 /*
- * Forget stacks that nothing refers to any more, many at a time: stack_table_turn() begins an epoch, in which each
- * stack that is added, written or held is in use; stack_table_forget() removes all others. One that comes again
- * afterwards is written again.
+ * Forget stacks that nothing refers to any more, many at a time: stack_table_turn() begins an epoch, in which
+ * each stack that is added, written or held is in use; stack_table_forget() removes all others. One that
+ * comes again afterwards is written again.
  */
 size_t stack_table_count(const struct stack_table *t);
 void stack_table_turn(struct stack_table *t);

@@ -40,8 +40,8 @@ uint32_t waker_table_emit(struct waker_table *t, const struct offcpu_stack_id *i
 	uint64_t last_ns, waker_place *place, void *ctx, struct cap_writer *w);
 
 /*
- * As stack_table_turn() and the others of its kind. A waker in use keeps its own wakers, and waker_table_forget()
- * holds the stacks of all that it keeps. T may be NULL.
+ * As stack_table_turn() and the others of its kind. A waker in use keeps its own wakers, and
+ * waker_table_forget() holds the stacks of all that it keeps. T may be NULL.
  */
 size_t waker_table_count(const struct waker_table *t);
 void waker_table_turn(struct waker_table *t);

@@ -668,6 +668,35 @@ static void test_waits(struct tap *t)
 	unlink(p);
 }
 
+/* More keys of waits by themselves than the writer remembers, and all of them once more. */
+static void test_many_keys(struct tap *t)
+{
+	const char *p = in_dir("keys");
+	const uint32_t n = 200000;
+	struct cap_sample s = { .kstack = 0, .ustack = 1, .state = 1, .count = 1 };
+	struct cap_reader *c = NULL;
+	struct cap_writer *w = with_stacks_in(p);
+	bool fine;
+
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		s.tid = 1 + i % n;
+		s.first_ns = s.last_ns = MONO + i;
+		s.total_ns = s.max_ns = i;
+		cap_writer_wait(w, &s);
+	}
+	if (cap_writer_finish(w, &sample_trailer, NULL) != 0)
+		abort();
+	cap_writer_close(w);
+	if (cap_reader_load_waits(p, &c, NULL) != 0)
+		abort();
+	fine = c->complete && c->n_waits == 2 * n;
+	for (uint32_t i = 0; i < 2 * n && fine; i++)
+		fine = c->waits[i].total_ns == i && c->samples[c->waits[i].key].tid == 1 + i % n;
+	tap_ok(t, fine, "%u waits of %u threads are read back, each with its key", 2 * n, n);
+	cap_reader_free(c);
+	unlink(p);
+}
+
 /* Waits of the second TIME, each 1 s long. */
 static void queue_second(struct cap_writer *w, uint64_t time, uint32_t n)
 {
@@ -1149,6 +1178,7 @@ int main(void)
 	test_bad_records(&t);
 	test_split(&t);
 	test_waits(&t);
+	test_many_keys(&t);
 	test_ring(&t);
 	test_max_size(&t);
 	test_max_size_full(&t);

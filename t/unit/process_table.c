@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -450,6 +451,42 @@ static void mapped_in_steps(struct tap *t)
 	cap_reader_free(read_back(&x));
 }
 
+#define MANY 100000 /* processes, one after the other: an hour of 28 a second */
+#define AT_A_TIME 1000 /* in a second */
+
+static void many(struct tap *t)
+{
+	struct table x;
+	size_t bytes = 0, most = 0;
+	uint64_t at = 0;
+
+	open_table(t, &x, true, false);
+	forked(&x, A, 1, 1);
+	for (uint32_t i = 1; i <= MANY; i++) {
+		at = i * (SECOND / AT_A_TIME);
+		forked(&x, A + i, A, at);
+		execed(&x, A + i, "short", at + 1);
+		mapped(&x, A + i, 0x1000, "/bin/short", at + 2);
+		emit(&x, A + i, i, 1, at + 3);
+		exited(&x, A + i, at + 4);
+		if (i % AT_A_TIME)
+			continue;
+		process_table_flush(x.tab, at + 5, x.w);
+		cap_writer_flush(x.w, at + 5, NULL);
+		if (i == 20 * AT_A_TIME)
+			bytes = mallinfo2().uordblks;
+		else if (i > 20 * AT_A_TIME)
+			most = MAX(most, mallinfo2().uordblks);
+	}
+	tap_ok(t, most < bytes + 65536, "%d processes take no more memory than %d: %zu bytes, and %zu", MANY,
+		20 * AT_A_TIME, most, bytes);
+	tap_ok(t, process_table_tracks(x.tab, A) && !process_table_tracks(x.tab, A + 1),
+		"the one that lives is known, and one that ended is not");
+	cap_writer_close(x.w);
+	process_table_free(x.tab);
+	unlink(x.path);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -464,5 +501,6 @@ int main(void)
 	events_that_end(&t);
 	without_events(&t);
 	mapped_in_steps(&t);
+	many(&t);
 	return tap_done(&t);
 }

@@ -3,7 +3,9 @@
 #include "base/tap.h"
 #include "capture/reader.h"
 #include "record/stacks.h"
+#include "record/wakers.h"
 
+#include <malloc.h>
 #include <string.h>
 
 static struct offcpu_ev_stack event(
@@ -197,6 +199,115 @@ static void test_kept(struct tap *t)
 	stack_table_free(tab);
 }
 
+#define MANY 400000
+#define AT_A_TIME 20000
+
+/* As many stacks as come in an hour, each written once; every epoch those that are not in use are forgotten.
+ */
+static void test_forgotten(struct tap *t)
+{
+	static const uint64_t frames[40] = { [39] = 0x1000 };
+	struct offcpu_ev_stack ev = event(1, CAPTURE_STACK_USER, VERDICT_COMPLETE, frames, ARRAY_LEN(frames));
+	const struct offcpu_stack_id held = { .hi = 1, .lo = 1 }, used = { .hi = 2, .lo = 1 },
+				     gone = { .hi = 3, .lo = 1 };
+	struct stack_table *tab = NULL;
+	struct cap_writer *w = NULL;
+	struct stack_table_stats st;
+	struct cap_stack s;
+	size_t bytes = 0, most = 0;
+	uint32_t first[3];
+	bool same = true;
+
+	if (stack_table_new(127, &tab, NULL) != 0 || cap_writer_open("/dev/null", true, &w, NULL) != 0)
+		abort();
+	stack_table_keep(tab, UINT64_C(64) << 20);
+	for (uint64_t i = 1; i <= MANY; i++) {
+		ev.id.hi = i;
+		ev.frames[0] = i;
+		stack_table_add(tab, &ev);
+		if (i <= 3)
+			first[i - 1] = stack_table_emit(tab, CAPTURE_STACK_USER, &ev.id, w, NULL);
+		else
+			stack_table_emit(tab, CAPTURE_STACK_USER, &ev.id, w, NULL);
+		if (i % AT_A_TIME)
+			continue;
+		cap_writer_flush(w, i, NULL);
+		stack_table_turn(tab);
+		stack_table_hold(tab, CAPTURE_STACK_USER, &held);
+		stack_table_hold(tab, CAPTURE_STACK_KERNEL, &gone); /* another one, which there is not */
+		same = same && stack_table_emit(tab, CAPTURE_STACK_USER, &used, w, NULL) == first[1];
+		stack_table_forget(tab);
+		if (i == AT_A_TIME)
+			bytes = mallinfo2().uordblks;
+		else
+			most = MAX(most, mallinfo2().uordblks);
+	}
+	tap_ok(t, most < bytes + 65536, "%d stacks take no more memory than %d: %zu bytes, and %zu", MANY,
+		AT_A_TIME, most, bytes);
+	tap_eq_u64(t, stack_table_count(tab), 2, "those in use are kept");
+	tap_ok(t, same && stack_table_emit(tab, CAPTURE_STACK_USER, &held, w, NULL) == first[0],
+		"and have the numbers that they had");
+	tap_ok(t, stack_table_frames(tab, &used, &s) && s.len == ARRAY_LEN(frames) && s.frames[0] == 2,
+		"and their frames");
+	tap_ok(t, stack_table_has(tab, &held) && !stack_table_has(tab, &gone), "another one is forgotten");
+	ev.id = gone;
+	ev.frames[0] = 3;
+	stack_table_add(tab, &ev);
+	tap_ok(t,
+		stack_table_emit(tab, CAPTURE_STACK_USER, &gone, w, NULL) == MANY &&
+			stack_table_frames(tab, &gone, &s) && s.frames[0] == 3,
+		"and written again when it comes again");
+	stack_table_stats(tab, &st);
+	tap_eq_u64(t, st.lost, 0, "none was lost");
+	stack_table_emit(tab, CAPTURE_STACK_USER, &(struct offcpu_stack_id){ .hi = 4, .lo = 1 }, w, NULL);
+	stack_table_stats(tab, &st);
+	tap_eq_u64(t, st.lost, 1, "one that is wanted and did not come again is");
+	cap_writer_close(w);
+	stack_table_free(tab);
+}
+
+/* Wakers keep their own wakers and the stacks of both. */
+static void test_wakers(struct tap *t)
+{
+	static const uint64_t frames[] = { 0x1000 };
+	struct offcpu_ev_waker ev = { .type = OFFCPU_EV_WAKER };
+	struct stack_table *tab = NULL;
+	struct waker_table *wakers = NULL;
+
+	if (stack_table_new(127, &tab, NULL) != 0 || waker_table_new(&wakers, NULL) != 0)
+		abort();
+	for (uint64_t i = 1; i <= 1000; i++) {
+		struct offcpu_ev_stack stack = event(i, CAPTURE_STACK_USER, VERDICT_COMPLETE, frames, 1);
+
+		stack_table_add(tab, &stack);
+		ev.id = (struct offcpu_stack_id){ .hi = i, .lo = 9 };
+		ev.waker.user = stack.id;
+		ev.waker.next = (struct offcpu_stack_id){ .hi = i > 500 ? i - 500 : 0, .lo = 9 };
+		waker_table_add(wakers, &ev);
+	}
+	stack_table_turn(tab);
+	waker_table_turn(wakers);
+	waker_table_hold(wakers, &(struct offcpu_stack_id){ .hi = 600, .lo = 9 });
+	waker_table_hold(wakers, &(struct offcpu_stack_id){ .hi = 7, .lo = 9 });
+	waker_table_hold(wakers, &(struct offcpu_stack_id){ .hi = 7, .lo = 8 }); /* there is none */
+	waker_table_forget(wakers, tab);
+	stack_table_forget(tab);
+	tap_eq_u64(t, waker_table_count(wakers), 3, "a waker that is held keeps its own waker");
+	tap_ok(t,
+		stack_table_count(tab) == 3 &&
+			stack_table_has(tab, &(struct offcpu_stack_id){ .hi = 100, .lo = 1 }) &&
+			stack_table_has(tab, &(struct offcpu_stack_id){ .hi = 600, .lo = 1 }),
+		"and both keep their stacks");
+	waker_table_turn(wakers);
+	stack_table_turn(tab);
+	ev.id.hi = 600;
+	waker_table_add(wakers, &ev);
+	waker_table_forget(wakers, tab);
+	tap_eq_u64(t, waker_table_count(wakers), 2, "one that is sent again is in use, and so is its own");
+	waker_table_free(wakers);
+	stack_table_free(tab);
+}
+
 int main(void)
 {
 	static const uint64_t one[] = { 0x1000, 0x2000, 0x3000 }, two[] = { 0x1000, 0x2000, 0x3001 };
@@ -269,5 +380,7 @@ int main(void)
 	test_own(&t);
 	test_return_address(&t);
 	test_kept(&t);
+	test_forgotten(&t);
+	test_wakers(&t);
 	return tap_done(&t);
 }

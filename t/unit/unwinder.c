@@ -10,6 +10,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -318,6 +319,38 @@ static void test_many(struct tap *t)
 	unwinder_close(u);
 }
 
+#define MANY 100000 /* processes, one after the other: an hour of 28 a second */
+#define AT_A_TIME 1000
+#define PID_MOST 4194304 /* of any kernel: others there are not */
+
+static void test_gone(struct tap *t)
+{
+	struct unwinder *u = open_unwinder(16 << 20);
+	const uint32_t self = (uint32_t)getpid();
+	size_t bytes = 0, most = 0;
+	struct unwind_proc p;
+	bool found = true;
+
+	image(u, self, 1, 1);
+	for (uint32_t i = 1; i <= MANY; i++) {
+		event(u, PROCEVENT_FORK, PID_MOST + i, self);
+		event(u, PROCEVENT_EXIT, PID_MOST + i, 0);
+		if (i % AT_A_TIME)
+			continue;
+		unwinder_quiet(u);
+		found = found && right(u, self, NULL) && !look(u, PID_MOST + i, &p);
+		if (i == 10 * AT_A_TIME)
+			bytes = mallinfo2().uordblks;
+		else if (i > 10 * AT_A_TIME)
+			most = MAX(most, mallinfo2().uordblks);
+	}
+	tap_ok(t, most < bytes + 65536,
+		"%d children that end take no more memory than %d: %zu bytes, and %zu", MANY, 10 * AT_A_TIME,
+		most, bytes);
+	tap_ok(t, found && stats(u).procs == 1, "their parent is found meanwhile, and they are not");
+	unwinder_close(u);
+}
+
 /* Tables fill the memory and are dropped to make room for mappings. */
 static void test_room(struct tap *t)
 {
@@ -384,6 +417,7 @@ int main(void)
 	test_forks(&t);
 	test_mapped(&t);
 	test_many(&t);
+	test_gone(&t);
 	test_room(&t);
 	snprintf(command, sizeof(command), "rm -rf '%s'", top);
 	return system(command) != 0 ? 1 : tap_done(&t);

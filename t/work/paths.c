@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * paths N HELD: waits N times, each time with another stack: behind 24 calls, each of which is made at one of two
- * places, as the bits of the number say, the highest in the last call. Then the first AGAIN of them once more.
- * HELD threads wait all the time, numbers from FIRST on; those of odd numbers then wait again with the same stack.
+ * paths N HELD: waits N times, each time with another stack: behind 24 calls, each of which is made at one of
+ * two places, as the bits of the number say, the highest in the last call. Then the first AGAIN of them once
+ * more. HELD threads wait all the time, numbers from FIRST on; those of odd numbers then wait again with the
+ * same stack.
  *
- * Prints a word and reads a line when the HELD wait ("ready"), after a third of the N, after all ("done"), and before
- * the last waits end ("again").
+ * Prints a word and reads a line when the HELD wait ("ready"), after a third of the N, after all ("done"),
+ * and before the last waits end ("again").
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -33,7 +34,8 @@ static void say_and_wait(const char *word)
 		exit(1);
 }
 
-/* To the other thread and back, which may take no wait; or a sleep (-1); or, for thread HELD, until it is over. */
+/* To the other thread and back, which may take no wait; or a sleep (-1); or, for thread HELD, until it is
+ * over. */
 __attribute__((noinline)) static void wait_once(int held)
 {
 	char c = 0;
