@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * paths N HELD: waits N times, each time with another stack: behind 24 calls, each of which is made at one of
- * two places, as the bits of the number say, the highest in the last call. Then the first AGAIN of them once
- * more. HELD threads wait all the time, numbers from FIRST on; those of odd numbers then wait again with the
- * same stack.
+ * two places, as the bits of the number say, the highest in the last call. Then the first and the last AGAIN
+ * of them once more. HELD threads wait all the time, numbers from FIRST on; those of odd numbers then wait
+ * again with the same stack.
  *
  * Prints a word and reads a line when the HELD wait ("ready"), after a third of the N, after all ("done"),
  * and before the last waits end ("again").
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	const int held = argc > 2 ? atoi(argv[2]) : 0;
 	pthread_t threads[HELD_MAX], other;
 
-	if (!n || n > FIRST || held < 0 || held > HELD_MAX || pipe(there) != 0 || pipe(back) != 0)
+	if (n < 2 * AGAIN || n > FIRST || held < 0 || held > HELD_MAX || pipe(there) != 0 || pipe(back) != 0)
 		return 64;
 	sem_init(&ready, 0, 0);
 	if (pthread_create(&other, NULL, answer, NULL) != 0)
@@ -106,10 +106,12 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < n; i++) {
 		if (i == n / 3)
 			say_and_wait("third");
-		path(i, CALLS, i < AGAIN ? -1 : 0);
+		path(i, CALLS, i < AGAIN || i >= n - AGAIN ? -1 : 0);
 	}
-	for (uint32_t i = 0; i < AGAIN; i++)
+	for (uint32_t i = 0; i < AGAIN; i++) {
 		path(i, CALLS, -1);
+		path(n - AGAIN + i, CALLS, -1);
+	}
 	say_and_wait("done");
 	for (int i = 0; i < held; i++)
 		sem_post(&over[i]);
