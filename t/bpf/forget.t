@@ -41,7 +41,7 @@ anonymous() { # kB of the recorder
 spell() { # CAP
 	"$BIN/symbolize" -q --format=tables "$1" | perl -e 'use strict; use warnings;
 		my ($one, $zero, $n) = @ARGV;
-		my (%bit, %other, %wait_once, %stack, %thread, %n, %held, %r);
+		my (%bit, %other, %besides, %wait_once, %stack, %thread, %n, %held, %r);
 		while (<STDIN>) {
 			if (/^\{"type":"frame","id":(\d+),"name":"path".*"line":(\d+),/) {
 				$bit{$1} = $2 == $one ? 1 : $2 == $zero ? 0 : undef;
@@ -49,13 +49,15 @@ spell() { # CAP
 				$wait_once{$1} = 1;
 			} elsif (/^\{"type":"frame","id":(\d+),"name":"main"/) {
 				$other{$1} = 1;
+			} elsif (/^\{"type":"frame","id":(\d+),"name":"[^"]*(mutex|page_fault)/) {
+				$besides{$1} = 1;
 			} elsif (/^\{"type":"thread","id":(\d+).*"comm":"([^"]*)"/) {
 				$thread{$1} = $2;
 			} elsif (/^\{"type":"stack","id":(\d+),"frames":\[([\d,]*)\]/) {
 				my $id = $1;
 				my @b = map { $bit{$_} } grep { defined $bit{$_} } my @f = split /,/, $2;
-				# or where main waits elsewhere, such as for a page of its stack
-				$stack{$id} = @b == 24 ? oct "0b" . join "", @b
+				# or where main waits elsewhere, such as for a page of its stack, or for the lock of the pipe
+				$stack{$id} = (grep { $besides{$_} } @f) ? -1 : @b == 24 ? oct "0b" . join "", @b
 					: (grep { $wait_once{$_} } @f) ? undef : (grep { $other{$_} } @f) ? -1 : undef;
 			} elsif (/^\{"type":"wait","thread":(\d+),"stack":(\d+|null),"count":(\d+)/) {
 				my ($comm, $number, $count) = ($thread{$1}, $2 eq "null" ? undef : $stack{$2}, $3);
