@@ -209,6 +209,7 @@ static struct offcpu_stack_id publish(
 	s->out.len = (uint16_t)end->len;
 	identify(&s->out);
 	stack_table_add(by->stacks, &s->out);
+	stack_table_sure(by->stacks, &s->out.id);
 	return s->out.id;
 }
 

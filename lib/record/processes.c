@@ -547,6 +547,7 @@ struct process_table {
 	struct threadtab threads;
 	DIR *scanning; /* /proc, while it is being scanned; NULL = not being scanned */
 	uint32_t emitted;
+	bool behind; /* BPF may not know a change of an image yet */
 	bool remapped; /* an address got another meaning since the last process_table_remapped() */
 	uint64_t lost_ns; /* when events were last lost */
 	process_table_identity *identity; /* NULL = process events show which image a process is */
@@ -640,9 +641,11 @@ static void note_map(
 		 */
 		if (t->identity)
 			m.from_ns = MAX(m.from_ns, im->mapped_ns ? im->mapped_ns : im->scan_ns);
-		t->remapped = true;
+		t->remapped = t->behind = true;
 		if (base_grow(&im->changes, &im->max_changes, im->n_changes + 1, sizeof(*im->changes)) == 0)
-			im->changes[im->n_changes++] = m.from_ns;
+			im->changes[im->n_changes++] = (struct image_change){
+				.at_ns = m.from_ns, .until_ns = UINT64_MAX, .start = m.start, .end = m.end
+			};
 	}
 	if (!process_maps_add(&im->maps, &m) && !im->maps_error)
 		im->maps_error = -ENOMEM;
@@ -1250,7 +1253,7 @@ static uint32_t changes_until(const struct image *im, uint64_t time_ns)
 {
 	uint32_t n = 0;
 
-	while (n < im->n_changes && im->changes[n] <= time_ns)
+	while (n < im->n_changes && im->changes[n].at_ns <= time_ns)
 		n++;
 	return n;
 }
@@ -1278,6 +1281,55 @@ uint32_t process_table_epoch(
 	first = changes_until(im, first_ns);
 	/* an odd number: waits across a change stay apart from those before and after it */
 	return 2 * first + (changes_until(im, last_ns) != first);
+}
+
+/* The number of frames of S up to the first one in the addresses of C; UINT32_MAX = there is none. */
+static uint32_t frames_until(const struct image_change *c, const struct cap_stack *s)
+{
+	for (uint32_t i = 0, exact = 0; i < s->len; i++) {
+		const bool is_exact = !i || (exact < s->n_exact && s->exact[exact] == i);
+		const uint64_t addr = s->frames[i] - !is_exact;
+
+		exact += i && is_exact;
+		if (addr >= c->start && addr < c->end)
+			return i + 1;
+	}
+	return UINT32_MAX;
+}
+
+uint32_t process_table_trusted(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns,
+	uint64_t last_ns, const struct cap_stack *s)
+{
+	const struct image *im = process_table_image(t, key);
+	uint32_t n = UINT32_MAX;
+
+	for (size_t i = 0; im && i < im->n_changes; i++) {
+		const struct image_change *c = &im->changes[i];
+
+		if (c->at_ns <= last_ns && c->until_ns >= first_ns)
+			n = MIN(n, frames_until(c, s));
+	}
+	return n;
+}
+
+void process_table_published(
+	struct process_table *t, uint64_t (*published)(void *ctx, uint32_t tgid, uint64_t time_ns), void *ctx)
+{
+	if (!t->behind)
+		return;
+	t->behind = false;
+	for (size_t i = 0; i < t->images.n; i++) {
+		struct image *im = &t->images.images[i];
+
+		for (size_t k = im->n_changes; k-- && im->changes[k].until_ns == UINT64_MAX;) {
+			const uint64_t at = published(ctx, im->tgid, im->changes[k].at_ns);
+
+			if (at)
+				im->changes[k].until_ns = at;
+			else
+				t->behind = true;
+		}
+	}
 }
 
 const struct process_maps *process_table_maps(struct process_table *t, const struct offcpu_key *key)

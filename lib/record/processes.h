@@ -97,6 +97,12 @@ void process_maps_drop(struct process_maps *m); /* drops a reference; NULL is fi
 /* How long a mapping that BPF reported may still be incomplete when the mappings are read. */
 #define IMAGE_SETTLE_NS UINT64_C(200000000)
 
+/* At `at_ns` the addresses [start, end) got another meaning, which BPF did not know until `until_ns`. */
+struct image_change {
+	uint64_t at_ns, until_ns; /* UINT64_MAX = it does not know it yet */
+	uint64_t start, end;
+};
+
 struct image {
 	uint32_t tgid, ns_tgid;
 	uint32_t cap_id; /* CAPTURE_NONE = not in the capture yet */
@@ -123,7 +129,7 @@ struct image {
 	uint64_t start_boot_ns;
 	struct process_maps *maps;
 	size_t maps_written;
-	uint64_t *changes; /* times at which addresses got another meaning, in order */
+	struct image_change *changes; /* in order of time */
 	size_t n_changes, max_changes;
 	char comm[PROCINFO_COMM_LEN];
 	char *exe;
@@ -287,6 +293,21 @@ void process_table_flush(struct process_table *t, uint64_t now_ns, struct cap_wr
  */
 uint32_t process_table_epoch(
 	struct process_table *t, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns);
+
+/*
+ * Is user stack S, of KEY's process, surely walked by what was mapped at that time? Then UINT32_MAX. If an
+ * address had changed its meaning and BPF did not know that yet, the number of frames up to the first one
+ * there, whose caller may be another. The stack was taken from FIRST_NS to LAST_NS.
+ */
+uint32_t process_table_trusted(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns,
+	uint64_t last_ns, const struct cap_stack *s);
+
+/*
+ * Has any address changed its meaning? Then BPF knows the changes of process TGID up to TIME_NS since
+ * PUBLISHED() returned that time; 0 = not yet.
+ */
+void process_table_published(struct process_table *t,
+	uint64_t (*published)(void *ctx, uint32_t tgid, uint64_t time_ns), void *ctx);
 
 /*
  * The number for CAPTURE_SAMPLE_EPOCH of samples in mapping epoch EPOCH whose thread had been renamed NAME

@@ -799,7 +799,8 @@ static void session_parts_close(struct session_parts *p)
 #define NAMES_LOADS 10
 #define ROWS_MAX ((size_t)1 << 17) /* flush before there are more */
 #define FORGET_MIN 65536 /* stacks and wakers: fewer are not forgotten */
-#define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks to keep: other processes may have them too */
+#define FRAMES_KEPT                                                                                          \
+	(UINT64_C(64) << 20) /* bytes of stacks to keep: other processes, or waits, have them too */
 #define REWALK_SHARE 10 /* walking waits in progress again takes at most a tenth of the time */
 
 /* A sample. It is written once the process events of its time have been processed. */
@@ -1056,7 +1057,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		r->snaps = NULL;
 	}
 	r->mask = opts->mask_kernel;
-	if (r->names)
+	if (r->names || r->p.unwinder)
 		stack_table_keep(r->p.stacks, FRAMES_KEPT);
 	write_options(r, opts);
 	*ret = r;
@@ -1213,15 +1214,39 @@ static void want_names(struct recorder *r, const struct offcpu_key *k, const str
 		name_requests_miss(r->names, stack.len);
 }
 
+/*
+ * BPF walks by the tables of what was mapped when the recorder last looked. A stack that leads through
+ * addresses which belonged to another file by then, such as a library that replaced one at the same place,
+ * ends there.
+ */
+static void distrust_stack(struct recorder *r, struct offcpu_key *k, uint64_t first_ns, uint64_t last_ns)
+{
+	const struct offcpu_stack_id id = k->user;
+	struct cap_stack s;
+	uint32_t n;
+
+	if (!r->p.unwinder ||
+		(!stack_table_user(r->p.stacks, &id, &s) && !stack_table_frames(r->p.stacks, &id, &s)) ||
+		!s.frames)
+		return;
+	n = process_table_trusted(r->p.procs, k, first_ns, last_ns, &s);
+	if (n != UINT32_MAX)
+		stack_table_cut(r->p.stacks, &id, n, REASON_NOT_READY, &k->user);
+}
+
 /* Write process and stacks of K, which waited, or WAKER: woke, from FIRST_NS to LAST_NS. False if out of
  * memory. */
-static bool write_place(struct recorder *r, const struct offcpu_key *k, uint64_t first_ns, uint64_t last_ns,
+static bool write_place(struct recorder *r, const struct offcpu_key *key, uint64_t first_ns, uint64_t last_ns,
 	bool waker, struct place *p)
 {
+	struct offcpu_key whole = *key, *k = &whole;
+
 	if (!r->p.events)
 		process_table_refresh(r->p.procs, k, last_ns);
 	p->proc = process_table_emit(r->p.procs, k, first_ns, waker, r->p.out);
 	p->epoch = process_table_epoch(r->p.procs, k, first_ns, last_ns);
+	if (p->epoch)
+		distrust_stack(r, k, first_ns, last_ns);
 	p->number = process_table_number(p->epoch, k->name);
 	jit_store_see(r->jit, r->p.procs, r->p.stacks, k, p->proc, first_ns);
 	p->kstack = stack_table_emit(r->p.stacks, CAPTURE_STACK_KERNEL, &k->kernel, r->p.out, NULL);
@@ -1503,6 +1528,11 @@ uint64_t recorder_triggered(const struct recorder *r, uint32_t *tid)
 	return offcpu_triggered(r->p.bpf, tid);
 }
 
+static uint64_t published(void *ctx, uint32_t tgid, uint64_t time_ns)
+{
+	return unwinder_since(ctx, tgid, time_ns);
+}
+
 /* Update processes and tables. Walk the waits that lacked a table once it is available. */
 static int keep_up(struct recorder *r, struct err *e)
 {
@@ -1511,6 +1541,7 @@ static int keep_up(struct recorder *r, struct err *e)
 
 	if (unwinder_service(r->p.unwinder, 0))
 		r->rewalk = true;
+	process_table_published(r->p.procs, published, r->p.unwinder);
 	process_table_freshen(r->p.procs, SCAN_NS);
 	walk_snapshots(r, false);
 	session_parts_exclude(&r->p);

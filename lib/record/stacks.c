@@ -101,6 +101,7 @@ struct stack {
 	uint8_t kind, verdict, reason;
 	bool traced; /* a kernel stack that begins with frames of the tracer */
 	bool waking; /* and then with those of the wake-up itself */
+	bool sure; /* stack_table_sure() */
 	int32_t error;
 	uint32_t epoch; /* in which it was used last: stack_table_turn() */
 	uint32_t len, n_exact;
@@ -510,6 +511,60 @@ bool stack_table_user(const struct stack_table *t, const struct offcpu_stack_id 
 	return true;
 }
 
+void stack_table_sure(struct stack_table *t, const struct offcpu_stack_id *id)
+{
+	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
+
+	if (at)
+		t->stacks[at->value].sure = true;
+}
+
+/* S becomes the first N frames of FROM, with the script frames between them. False if out of memory. */
+static bool cut_frames(const struct stack *from, uint32_t n, struct stack *s)
+{
+	uint32_t n_exact = 0, n_scripts = 0;
+
+	while (n_exact < from->n_exact && exact_of(from)[n_exact] < n)
+		n_exact++;
+	while (n_scripts < from->n_scripts && SCRIPT_AT(script_of(from, n_scripts)[0]) < n)
+		n_scripts++;
+	s->frames = malloc((n + 2 * (size_t)n_scripts) * sizeof(*s->frames) + n_exact * sizeof(uint32_t));
+	if (!s->frames)
+		return false;
+	s->len = n;
+	s->n_exact = n_exact;
+	s->n_scripts = (uint16_t)n_scripts;
+	s->runtime = from->runtime;
+	memcpy(s->frames, from->frames, n * sizeof(*s->frames));
+	memcpy(s->frames + n, from->frames + from->len, 2 * (size_t)n_scripts * sizeof(*s->frames));
+	memcpy(exact_of(s), exact_of(from), n_exact * sizeof(uint32_t));
+	return true;
+}
+
+bool stack_table_cut(struct stack_table *t, const struct offcpu_stack_id *id, uint32_t n, uint8_t reason,
+	struct offcpu_stack_id *ret)
+{
+	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
+	struct stack *s;
+	bool added;
+
+	if (!at || t->stacks[at->value].sure || !t->stacks[at->value].frames || n > t->stacks[at->value].len)
+		return false;
+	/* BPF's ids have a secret in them, so these do */
+	ret->hi = hash_bytes(id, sizeof(*id), n) | 1;
+	ret->lo = hash_bytes(id, sizeof(*id), n ^ HASH_K1);
+	s = slot(t, CAPTURE_STACK_USER, ret, &added);
+	if (!s || !added)
+		return s;
+	s->verdict = VERDICT_STOPPED;
+	s->reason = reason;
+	at = idmap_find(&t->by_id[1], id->hi, id->lo);
+	if (!cut_frames(&t->stacks[at->value], n, s))
+		return true; /* without frames, it is as true */
+	s->stop_pc = s->frames[n - 1];
+	return true;
+}
+
 bool stack_table_has(const struct stack_table *t, const struct offcpu_stack_id *id)
 {
 	return idmap_find(&t->by_id[1], id->hi, id->lo) != NULL;
@@ -549,7 +604,7 @@ static bool ids_in_use(
 
 static void release(struct stack_table *t, struct stack *s)
 {
-	if (s->frames && s->cap_id != CAPTURE_NONE)
+	if (s->frames && s->cap_id != CAPTURE_NONE && s->kind == CAPTURE_STACK_USER)
 		t->keep_bytes += frames_bytes(s);
 	free(s->frames);
 }

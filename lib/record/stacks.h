@@ -108,6 +108,16 @@ uint32_t stack_table_emit(struct stack_table *t, unsigned int kind, const struct
  */
 bool stack_table_user(const struct stack_table *t, const struct offcpu_stack_id *id, struct cap_stack *ret);
 
+/* User stack ID was walked by what was mapped at its time: stack_table_cut() leaves it whole. */
+void stack_table_sure(struct stack_table *t, const struct offcpu_stack_id *id);
+
+/*
+ * The stack of the first N frames of user stack ID, which is not whole: VERDICT_STOPPED, for REASON. Its
+ * own ID is in *RET. False if ID is sure, or its frames are not kept, or out of memory.
+ */
+bool stack_table_cut(struct stack_table *t, const struct offcpu_stack_id *id, uint32_t n, uint8_t reason,
+	struct offcpu_stack_id *ret);
+
 /*
  * Forget stacks that nothing refers to any more, many at a time: stack_table_turn() begins an epoch, in which
  * each stack that is added, written or held is in use; stack_table_forget() removes all others. One that

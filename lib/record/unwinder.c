@@ -268,6 +268,7 @@ struct proc {
 	bool ended; /* possibly: the leader has exited */
 	bool gone; /* the slot is free, until its TGID is met again */
 	uint64_t scanned_ns;
+	uint64_t published_ns; /* when what that scan found was */
 	uint64_t mapped_ns; /* when BPF reported a mapping, the first in IMAGE_SETTLE_NS; 0 = never */
 	uint64_t again_ns; /* when to read it again though nothing more is reported; 0 = never */
 	struct mapblock *block; /* a forked child shares its parent's until it makes its own; NULL = none */
@@ -413,9 +414,11 @@ static void publish(struct unwinder *u, struct proc *p)
 	}
 	if (unwindspace_commit(u->space, NULL) == 0 &&
 		unwindspace_proc_set(u->space, p->tgid, &up, NULL) == 0) {
+		p->published_ns = now_ns();
 		u->news = true;
 		return;
 	}
+	p->published_ns = now_ns();
 	/* what BPF has may be about to be freed */
 	unwindspace_proc_drop(u->space, p->tgid);
 	count_cut(u, p, p->block->space.n);
@@ -765,6 +768,16 @@ bool unwinder_service(struct unwinder *u, int timeout_ms)
 void unwinder_distrust(struct unwinder *u)
 {
 	u->distrust = true;
+}
+
+uint64_t unwinder_since(const struct unwinder *u, uint32_t tgid, uint64_t time_ns)
+{
+	const struct idmap_slot *slot = idmap_find(&u->by_tgid, 0, tgid);
+	const struct proc *p = slot ? &u->procs[slot->value] : NULL;
+
+	if (!p || !p->known || !p->block || p->ended)
+		return now_ns();
+	return p->dirty || p->scanned_ns <= time_ns ? 0 : p->published_ns;
 }
 
 uint64_t unwinder_due_ns(const struct unwinder *u)

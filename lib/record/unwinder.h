@@ -74,6 +74,12 @@ bool unwinder_service(struct unwinder *u, int timeout_ms);
  */
 uint64_t unwinder_due_ns(const struct unwinder *u);
 
+/*
+ * Since when does BPF walk process TGID by mappings that were read after TIME_NS? 0 = it does not yet. It
+ * does if the process has none, or has ended.
+ */
+uint64_t unwinder_since(const struct unwinder *u, uint32_t tgid, uint64_t time_ns);
+
 /* Events may have been missed: read all mappings again. */
 void unwinder_distrust(struct unwinder *u);
 

@@ -451,6 +451,65 @@ static void mapped_in_steps(struct tap *t)
 	cap_reader_free(read_back(&x));
 }
 
+static uint64_t published_ns;
+
+static uint64_t published(void *ctx, uint32_t tgid, uint64_t time_ns)
+{
+	(void)ctx;
+	return tgid == A && published_ns > time_ns ? published_ns : 0;
+}
+
+/* Another file at the same addresses, of which BPF knew only from a later time on. */
+static void behind(struct tap *t)
+{
+	static const uint64_t through[] = { 0x9000, 0x5008, 0x8000 }, beside[] = { 0x9000, 0x6000, 0x8000 };
+	static const uint32_t exact[] = { 1 };
+	const struct offcpu_key key = { .tgid = A, .tid = A, .start_boot_ns = 1 };
+	const struct cap_stack s = { .len = 3, .frames = through }, after = { .len = 3, .frames = beside },
+			       at = { .len = 3, .frames = beside, .n_exact = 1, .exact = exact };
+	struct table x;
+
+	open_table(t, &x, true, false);
+	forked(&x, A, 1, 1);
+	mapped(&x, A, 0x5000, "/lib/one", 2);
+	mapped(&x, A, 0x8000, "/bin/main", 3);
+	emit(&x, A, 1, 0, 4);
+	tap_ok(t, process_table_trusted(x.tab, &key, 5, 6, &s) == UINT32_MAX,
+		"without a change all is certain");
+	event(&x, (struct procevent){ .type = PROCEVENT_MMAP,
+			  .pid = A,
+			  .start = 0x5000,
+			  .end = 0x6000,
+			  .inode = 77,
+			  .prot = 5,
+			  .flags = 2,
+			  .text = "/lib/two",
+			  .time_ns = 10 });
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 10, 10, &s), 2,
+		"after it, a stack through the changed addresses is certain up to there");
+	tap_ok(t, process_table_trusted(x.tab, &key, 8, 9, &s) == UINT32_MAX, "before it, it is certain");
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 8, 12, &s), 2,
+		"and not if only some of its waits were");
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 12, 12, &after), 2,
+		"a call may be the last instruction there");
+	tap_ok(t, process_table_trusted(x.tab, &key, 12, 12, &at) == UINT32_MAX,
+		"an exact address is not looked up before itself");
+	published_ns = 10;
+	process_table_published(x.tab, published, NULL);
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 100, 100, &s), 2,
+		"what BPF learned before it does not count");
+	published_ns = 20;
+	process_table_published(x.tab, published, NULL);
+	published_ns = 30;
+	process_table_published(x.tab, published, NULL);
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 20, 25, &s), 2, "until BPF knows");
+	tap_ok(t, process_table_trusted(x.tab, &key, 21, 25, &s) == UINT32_MAX,
+		"from then on all is certain again");
+	cap_writer_close(x.w);
+	process_table_free(x.tab);
+	unlink(x.path);
+}
+
 #define MANY 100000 /* processes, one after the other: an hour of 28 a second */
 #define AT_A_TIME 1000 /* in a second */
 
@@ -501,6 +560,7 @@ int main(void)
 	events_that_end(&t);
 	without_events(&t);
 	mapped_in_steps(&t);
+	behind(&t);
 	many(&t);
 	return tap_done(&t);
 }

@@ -199,6 +199,50 @@ static void test_kept(struct tap *t)
 	stack_table_free(tab);
 }
 
+/* A stack of which only the first frames are certain. */
+static void test_cut(struct tap *t)
+{
+	static const uint64_t frames[] = { 0x1000, 0x2000 | OFFCPU_EXACT, 0x3000, 0x4000 | OFFCPU_EXACT };
+	struct offcpu_ev_stack a = event(1, CAPTURE_STACK_USER, VERDICT_COMPLETE, frames, 4),
+			       b = event(2, CAPTURE_STACK_USER, VERDICT_COMPLETE, frames, 4);
+	struct offcpu_stack_id cut = { 0 }, again = { 0 };
+	struct stack_table_end end;
+	struct stack_table *tab = NULL;
+	struct cap_writer *w = NULL;
+	struct cap_stack s;
+
+	if (stack_table_new(127, &tab, NULL) != 0 || cap_writer_open("/dev/null", true, &w, NULL) != 0)
+		abort();
+	stack_table_marked(tab);
+	stack_table_keep(tab, 4096);
+	stack_table_add(tab, &a);
+	stack_table_add(tab, &b);
+	tap_ok(t,
+		stack_table_cut(tab, &a.id, 2, REASON_NOT_READY, &cut) && stack_table_user(tab, &cut, &s) &&
+			s.len == 2 && s.frames[0] == 0x1000 && s.frames[1] == 0x2000 && s.n_exact == 1 &&
+			s.exact[0] == 1,
+		"a stack is cut behind its second frame");
+	stack_table_emit(tab, CAPTURE_STACK_USER, &cut, w, &end);
+	tap_ok(t, end.verdict == VERDICT_STOPPED && end.reason == REASON_NOT_READY,
+		"it is not whole, and says why");
+	stack_table_emit(tab, CAPTURE_STACK_USER, &a.id, w, &end);
+	tap_ok(t, end.verdict == VERDICT_COMPLETE && stack_table_frames(tab, &a.id, &s) && s.len == 4,
+		"the whole one stays what it is");
+	tap_ok(t,
+		stack_table_cut(tab, &a.id, 2, REASON_NOT_READY, &again) && again.hi == cut.hi &&
+			again.lo == cut.lo && stack_table_cut(tab, &a.id, 4, REASON_NOT_READY, &again) &&
+			again.lo != cut.lo,
+		"the same part is the same stack, another part is another one");
+	stack_table_sure(tab, &b.id);
+	tap_ok(t,
+		!stack_table_cut(tab, &b.id, 2, REASON_NOT_READY, &again) &&
+			!stack_table_cut(tab, &(struct offcpu_stack_id){ .hi = 9, .lo = 9 }, 2,
+				REASON_NOT_READY, &again),
+		"one that is sure is not cut, nor one that there is not");
+	cap_writer_close(w);
+	stack_table_free(tab);
+}
+
 #define MANY 400000
 #define AT_A_TIME 20000
 
@@ -380,6 +424,7 @@ int main(void)
 	test_own(&t);
 	test_return_address(&t);
 	test_kept(&t);
+	test_cut(&t);
 	test_forgotten(&t);
 	test_wakers(&t);
 	return tap_done(&t);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * fn_swapped calls what its argument points to, in a frame of SIZE bytes, with 1
- * at SLOT: no return address, should somebody look for one there. The
- * instructions are of the same lengths whatever SIZE and SLOT are.
+ * fn_swapped calls what its argument points to, in a frame of SIZE bytes, with WORD
+ * at SLOT: 1 is no return address, should somebody look for one there; 0 ends a stack.
+ * The instructions are of the same lengths whatever these are.
  */
+#ifndef WORD
+#define WORD 1
+#endif
 	.text
 	.globl fn_swapped
 	.type fn_swapped, @function
@@ -13,7 +16,7 @@ fn_swapped:
 	.long SIZE
 	.cfi_def_cfa_offset 8 + SIZE
 	.byte 0x48, 0xc7, 0x44, 0x24, SLOT	/* movq $1, SLOT(%rsp) */
-	.long 1
+	.long WORD
 	call *%rdi
 	.byte 0x48, 0x81, 0xc4		/* add $SIZE, %rsp */
 	.long SIZE
