@@ -618,8 +618,9 @@ void jit_store_forget(struct jit_store *k, const struct stack_table *stacks)
 			idmap_put(&kept, s->hi, s->lo, (uint32_t)n, NULL) == UINT32_MAX)
 			continue;
 		memmove(k->addrs + n_addrs, k->addrs + j.first, j.n * sizeof(*k->addrs));
-		k->jitted[n++] = (struct jitted){ .first = (uint32_t)n_addrs, .n = j.n };
+		k->jitted[n] = (struct jitted){ .first = (uint32_t)n_addrs, .n = j.n };
 		n_addrs += j.n;
+		n++;
 	}
 	if (!k)
 		return;

@@ -10,18 +10,18 @@ need_bpf
 HELD=32
 mkfifo "$TMP/in" "$TMP/said"
 
-# begin N: the workload, whose threads wait; next: it goes on, until it says WORD
+# begin N: the workload, whose threads wait; next: it goes on, until it says a word
 begin() {
 	count=$1
 	"$OBJ/t/work/paths" "$1" $HELD <"$TMP/in" >"$TMP/said" &
 	pid=$!
 	exec 7>"$TMP/in" 8<"$TMP/said"
 	at_exit_kill $pid
-	read -r word <&8
+	read -r _ <&8
 }
 next() {
 	echo >&7
-	read -r word <&8
+	read -r _ <&8
 }
 end() { # the odd of those that wait all the time wait again, for a while
 	next
