@@ -9,6 +9,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
@@ -122,6 +123,21 @@ static int stat_path(struct worker *o, uint32_t pid, const char *path, struct st
 	return stat(pid ? full : path, st) == 0 ? 0 : either(-errno, broker_path_stat(o, pid, path, st));
 }
 
+/* Is the file of FD, which may be deleted, at PATH? */
+static bool is_named(int fd, const char *path)
+{
+	const size_t len = strlen(path);
+	char link[64], name[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, name, sizeof(name) - 1);
+	if (n < (ssize_t)len || strncmp(name, path, len) != 0)
+		return false;
+	name[n] = '\0';
+	return !name[len] || strcmp(name + len, " (deleted)") == 0;
+}
+
 int mapfile_open(struct worker *o, uint32_t pid, const struct procmap *m, struct stat *st)
 {
 	_cleanup_close_ int here = find_here(m, st);
@@ -130,6 +146,11 @@ int mapfile_open(struct worker *o, uint32_t pid, const struct procmap *m, struct
 	if (fd >= 0)
 		return fd;
 	first = fd = open_mapping(o, pid, m, st);
+	/* another file may be mapped there by now; a file system in layers may show another inode */
+	if (fd >= 0 && !same_inode(st, m) && !is_named(fd, m->path)) {
+		close(fd);
+		first = fd = -ESTALE;
+	}
 	if (fd >= 0 || fd == -EMEDIUMTYPE)
 		return fd;
 	fd = open_path(o, pid, m->path, st);

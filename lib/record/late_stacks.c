@@ -183,6 +183,37 @@ static void walk(struct late_stacks *s, const struct late_stacks_by *by, const s
 	*later = w.later || end->code == SNAPWALK_NOT_READY;
 }
 
+static bool rule_at(const struct late_stacks_by *by, const struct offcpu_key *key, uint64_t pc,
+	uint64_t time_ns, struct unwind_rule *ret)
+{
+	struct walking w = { .by = by,
+		.when = { .tgid = key->tgid,
+			.exec_id = key->exec_id,
+			.start_boot_ns = key->start_boot_ns,
+			.time_ns = time_ns,
+			.settled_ns = by->settled_ns },
+		.real_ns = now_on(CLOCK_REALTIME) - now_ns(),
+		.file = TABLESET_NO_FILE };
+	const struct unwind_rule *rule = NULL;
+	bool known;
+
+	process_table_past(by->procs, &w.past);
+	known = find(&w, pc, &rule) == SNAPWALK_TABLE && rule && rule->cfa != UNWIND_CFA_NONE;
+	if (known)
+		*ret = *rule;
+	tableset_release(by->tables, w.file);
+	return known;
+}
+
+bool late_stacks_same_rule(
+	const struct late_stacks_by *by, const struct offcpu_key *key, uint64_t pc, uint64_t at_ns)
+{
+	struct unwind_rule before, after;
+
+	return rule_at(by, key, pc, at_ns - 1, &before) && rule_at(by, key, pc, at_ns, &after) &&
+	       memcmp(&before, &after, sizeof(before)) == 0;
+}
+
 /* --- the outcome of a walk --- */
 
 /*

@@ -40,6 +40,13 @@ struct late_stacks_by {
 /* Walk the snapshots that can be walked; the others wait, up to BY's late_ns. LAST: they wait no longer. */
 void late_stacks_walk(struct late_stacks *s, const struct late_stacks_by *by, bool last);
 
+/*
+ * Does what was mapped at AT_NS in the process of KEY lead from address PC to the same caller as what was
+ * mapped before: do both have a table, and in it the same rule for PC?
+ */
+bool late_stacks_same_rule(
+	const struct late_stacks_by *by, const struct offcpu_key *key, uint64_t pc, uint64_t at_ns);
+
 size_t late_stacks_waiting(const struct late_stacks *s); /* how many were not walked yet */
 
 /* When to call late_stacks_walk() again, CLOCK_MONOTONIC; UINT64_MAX = when the next snapshot arrives. */

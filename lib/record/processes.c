@@ -1283,31 +1283,46 @@ uint32_t process_table_epoch(
 	return 2 * first + (changes_until(im, last_ns) != first);
 }
 
-/* The number of frames of S up to the first one in the addresses of C; UINT32_MAX = there is none. */
-static uint32_t frames_until(const struct image_change *c, const struct cap_stack *s)
+/* What one change makes uncertain in a stack. */
+struct doubt {
+	const struct image_change *change;
+	const struct offcpu_key *key;
+	process_table_same *same;
+	void *ctx;
+};
+
+static bool is_doubtful(const struct doubt *d, uint64_t addr)
+{
+	const struct image_change *c = d->change;
+
+	return addr >= c->start && addr < c->end && !(d->same && d->same(d->ctx, d->key, addr, c->at_ns));
+}
+
+/* The number of frames of S up to the first one that is; UINT32_MAX = none is. */
+static uint32_t frames_until(const struct doubt *d, const struct cap_stack *s)
 {
 	for (uint32_t i = 0, exact = 0; i < s->len; i++) {
 		const bool is_exact = !i || (exact < s->n_exact && s->exact[exact] == i);
-		const uint64_t addr = s->frames[i] - !is_exact;
 
 		exact += i && is_exact;
-		if (addr >= c->start && addr < c->end)
+		if (is_doubtful(d, s->frames[i] - !is_exact))
 			return i + 1;
 	}
 	return UINT32_MAX;
 }
 
 uint32_t process_table_trusted(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns,
-	uint64_t last_ns, const struct cap_stack *s)
+	uint64_t last_ns, const struct cap_stack *s, process_table_same *same, void *ctx)
 {
 	const struct image *im = process_table_image(t, key);
 	uint32_t n = UINT32_MAX;
 
 	for (size_t i = 0; im && i < im->n_changes; i++) {
 		const struct image_change *c = &im->changes[i];
+		const struct doubt d = { .change = c, .key = key, .same = same, .ctx = ctx };
 
 		if (c->at_ns <= last_ns && c->until_ns >= first_ns)
-			n = MIN(n, frames_until(c, s));
+			n = MIN(n, frames_until(&d, s));
 	}
 	return n;
 }

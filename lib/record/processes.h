@@ -297,10 +297,12 @@ uint32_t process_table_epoch(
 /*
  * Is user stack S, of KEY's process, surely walked by what was mapped at that time? Then UINT32_MAX. If an
  * address had changed its meaning and BPF did not know that yet, the number of frames up to the first one
- * there, whose caller may be another. The stack was taken from FIRST_NS to LAST_NS.
+ * there, whose caller may be another; unless SAME (NULL = never) says that it has the same caller by what is
+ * there since AT_NS and by what was there before. The stack was taken from FIRST_NS to LAST_NS.
  */
+typedef bool process_table_same(void *ctx, const struct offcpu_key *key, uint64_t addr, uint64_t at_ns);
 uint32_t process_table_trusted(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns,
-	uint64_t last_ns, const struct cap_stack *s);
+	uint64_t last_ns, const struct cap_stack *s, process_table_same *same, void *ctx);
 
 /*
  * Has any address changed its meaning? Then BPF knows the changes of process TGID up to TIME_NS since

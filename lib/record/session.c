@@ -1214,6 +1214,16 @@ static void want_names(struct recorder *r, const struct offcpu_key *k, const str
 		name_requests_miss(r->names, stack.len);
 }
 
+static bool same_rule(void *ctx, const struct offcpu_key *key, uint64_t addr, uint64_t at_ns)
+{
+	const struct recorder *r = ctx;
+	const struct late_stacks_by by = {
+		.procs = r->p.procs, .tables = unwinder_tables(r->p.unwinder), .settled_ns = r->settled_ns
+	};
+
+	return late_stacks_same_rule(&by, key, addr, at_ns);
+}
+
 /*
  * BPF walks by the tables of what was mapped when the recorder last looked. A stack that leads through
  * addresses which belonged to another file by then, such as a library that replaced one at the same place,
@@ -1229,7 +1239,7 @@ static void distrust_stack(struct recorder *r, struct offcpu_key *k, uint64_t fi
 		(!stack_table_user(r->p.stacks, &id, &s) && !stack_table_frames(r->p.stacks, &id, &s)) ||
 		!s.frames)
 		return;
-	n = process_table_trusted(r->p.procs, k, first_ns, last_ns, &s);
+	n = process_table_trusted(r->p.procs, k, first_ns, last_ns, &s, same_rule, r);
 	if (n != UINT32_MAX)
 		stack_table_cut(r->p.stacks, &id, n, REASON_NOT_READY, &k->user);
 }

@@ -459,6 +459,11 @@ static uint64_t published(void *ctx, uint32_t tgid, uint64_t time_ns)
 	return tgid == A && published_ns > time_ns ? published_ns : 0;
 }
 
+static bool same(void *ctx, const struct offcpu_key *key, uint64_t addr, uint64_t at_ns)
+{
+	return key->tgid == A && at_ns == 10 && addr == *(uint64_t *)ctx;
+}
+
 /* Another file at the same addresses, of which BPF knew only from a later time on. */
 static void behind(struct tap *t)
 {
@@ -468,13 +473,14 @@ static void behind(struct tap *t)
 	const struct cap_stack s = { .len = 3, .frames = through }, after = { .len = 3, .frames = beside },
 			       at = { .len = 3, .frames = beside, .n_exact = 1, .exact = exact };
 	struct table x;
+	uint64_t addr;
 
 	open_table(t, &x, true, false);
 	forked(&x, A, 1, 1);
 	mapped(&x, A, 0x5000, "/lib/one", 2);
 	mapped(&x, A, 0x8000, "/bin/main", 3);
 	emit(&x, A, 1, 0, 4);
-	tap_ok(t, process_table_trusted(x.tab, &key, 5, 6, &s) == UINT32_MAX,
+	tap_ok(t, process_table_trusted(x.tab, &key, 5, 6, &s, NULL, NULL) == UINT32_MAX,
 		"without a change all is certain");
 	event(&x, (struct procevent){ .type = PROCEVENT_MMAP,
 			  .pid = A,
@@ -485,25 +491,32 @@ static void behind(struct tap *t)
 			  .flags = 2,
 			  .text = "/lib/two",
 			  .time_ns = 10 });
-	tap_eq_u64(t, process_table_trusted(x.tab, &key, 10, 10, &s), 2,
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 10, 10, &s, NULL, NULL), 2,
 		"after it, a stack through the changed addresses is certain up to there");
-	tap_ok(t, process_table_trusted(x.tab, &key, 8, 9, &s) == UINT32_MAX, "before it, it is certain");
-	tap_eq_u64(t, process_table_trusted(x.tab, &key, 8, 12, &s), 2,
+	tap_ok(t, process_table_trusted(x.tab, &key, 8, 9, &s, NULL, NULL) == UINT32_MAX,
+		"before it, it is certain");
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 8, 12, &s, NULL, NULL), 2,
 		"and not if only some of its waits were");
-	tap_eq_u64(t, process_table_trusted(x.tab, &key, 12, 12, &after), 2,
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 12, 12, &after, NULL, NULL), 2,
 		"a call may be the last instruction there");
-	tap_ok(t, process_table_trusted(x.tab, &key, 12, 12, &at) == UINT32_MAX,
+	tap_ok(t, process_table_trusted(x.tab, &key, 12, 12, &at, NULL, NULL) == UINT32_MAX,
 		"an exact address is not looked up before itself");
+	addr = 0x5007;
+	tap_ok(t, process_table_trusted(x.tab, &key, 12, 12, &s, same, &addr) == UINT32_MAX,
+		"where both lead to the same caller, it is certain, too");
+	addr = 0x5008;
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 12, 12, &s, same, &addr), 2,
+		"which is asked of the byte before a return address");
 	published_ns = 10;
 	process_table_published(x.tab, published, NULL);
-	tap_eq_u64(t, process_table_trusted(x.tab, &key, 100, 100, &s), 2,
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 100, 100, &s, NULL, NULL), 2,
 		"what BPF learned before it does not count");
 	published_ns = 20;
 	process_table_published(x.tab, published, NULL);
 	published_ns = 30;
 	process_table_published(x.tab, published, NULL);
-	tap_eq_u64(t, process_table_trusted(x.tab, &key, 20, 25, &s), 2, "until BPF knows");
-	tap_ok(t, process_table_trusted(x.tab, &key, 21, 25, &s) == UINT32_MAX,
+	tap_eq_u64(t, process_table_trusted(x.tab, &key, 20, 25, &s, NULL, NULL), 2, "until BPF knows");
+	tap_ok(t, process_table_trusted(x.tab, &key, 21, 25, &s, NULL, NULL) == UINT32_MAX,
 		"from then on all is certain again");
 	cap_writer_close(x.w);
 	process_table_free(x.tab);
