@@ -7,6 +7,7 @@
 #include "unwind/compile.h"
 #include "unwind/text.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -135,7 +136,7 @@ static void put_head(
 /* --- rows --- */
 
 /* "rsp+16       c-16     c-8     c-24\n" */
-static void format_rule(const struct unwind_rule *rule, char *buf, size_t cap)
+static void format_rule(const struct unwind_rule *rule, uint32_t machine, char *buf, size_t cap)
 {
 	const char *flag = rule->flags & UNWIND_SIGNAL       ? " signal"
 			   : rule->flags & UNWIND_IN_SYSCALL ? " in-syscall"
@@ -143,7 +144,7 @@ static void format_rule(const struct unwind_rule *rule, char *buf, size_t cap)
 							     : "";
 	struct unwindtext text;
 
-	unwindtext(rule, &text);
+	unwindtext(rule, machine, &text);
 	if (*text.ra)
 		snprintf(buf, cap, "%-12s %-8s %s%s%s%s\n", text.cfa, text.fp, text.ra,
 			*text.bx ? "     " : "", text.bx, flag);
@@ -161,18 +162,21 @@ static void put_pc(struct out *o, uint64_t pc)
 	out_put(o, digits, sizeof(digits));
 }
 
-static void put_row(struct out *o, uint64_t pc, const struct unwind_rule *rule)
+static void put_row(struct out *o, uint64_t pc, uint32_t machine, const struct unwind_rule *rule)
 {
 	char buf[RULE_MAX];
 
-	format_rule(rule, buf, sizeof(buf));
+	format_rule(rule, machine, buf, sizeof(buf));
 	put_pc(o, pc);
 	out_str(o, buf);
 }
 
-static void put_heading(struct out *o)
+static void put_heading(struct out *o, uint32_t machine)
 {
-	out_printf(o, "%-16s %-12s %-8s %-7s %s\n", "LOC", "CFA", "rbp", "ra", "rbx");
+	if (machine == EM_AARCH64)
+		out_printf(o, "%-16s %-12s %-8s %s\n", "LOC", "CFA", "x29", "ra");
+	else
+		out_printf(o, "%-16s %-12s %-8s %-7s %s\n", "LOC", "CFA", "rbp", "ra", "rbx");
 }
 
 /*
@@ -188,9 +192,9 @@ static int put_rows(struct out *o, const struct unwindtab *t, struct err *e)
 	if (!texts)
 		return err_nomem(e, "rules");
 	for (size_t i = 0; i < t->head->n_rules; i++)
-		format_rule(&t->rules[i], texts + i * RULE_MAX, RULE_MAX);
+		format_rule(&t->rules[i], t->head->machine, texts + i * RULE_MAX, RULE_MAX);
 	out_char(o, '\n');
-	put_heading(o);
+	put_heading(o, t->head->machine);
 	while (!o->code && (rule = unwindtab_find(t, at, NULL, &end)) != NULL) {
 		put_pc(o, at);
 		out_str(o, texts + (size_t)(rule - t->rules) * RULE_MAX);
@@ -204,13 +208,13 @@ static size_t put_requested(struct out *o, const struct opts *opts, const struct
 {
 	size_t missing = 0;
 
-	put_heading(o);
+	put_heading(o, t->head->machine);
 	for (size_t i = 0; i < opts->pcs.n; i++) {
 		uint64_t pc = ((const uint64_t *)opts->pcs.p)[i], start;
 		const struct unwind_rule *rule = unwindtab_find(t, pc, &start, NULL);
 
 		if (rule && rule->cfa != UNWIND_CFA_NONE) {
-			put_row(o, start, rule);
+			put_row(o, start, t->head->machine, rule);
 			continue;
 		}
 		out_printf(o, "%016" PRIx64 " no row\n", pc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/table_source.h"
 #include "record/files.h"
+#include "unwind/machine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,6 +119,9 @@ static struct table_answer found(
 
 	if (unwindtab_view(bytes, len, &a.tab, &why) != 0)
 		return failed(s, cookie, why.msg);
+	/* an emulator maps such files too */
+	if (!unwindmachine_is_here(a.tab.head->machine))
+		return failed(s, cookie, "is for another machine");
 	return a.tab.head->n_segs ? a : bare(s, cookie);
 }
 

@@ -718,7 +718,7 @@ static bool run_row(struct cfarun *r, uint64_t *delta)
 		else if (class_of[op] == ABOUT_LOCATION)
 			moved = run_location(r, op, delta);
 		else
-			good = false;
+			good = op == r->regs.nop;
 	}
 	r->bad = !good || r->insns.bad;
 	return moved && !r->bad;

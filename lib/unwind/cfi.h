@@ -125,6 +125,7 @@ struct cfarules {
 struct cfarun_regs {
 	uint64_t sp, fp, ra;
 	uint64_t bx; /* another callee-saved register */
+	uint8_t nop; /* an instruction without operands that changes no column; 0 = none */
 };
 
 struct cfarun {

@@ -5,7 +5,7 @@
 #include "elf/section.h"
 #include "unwind/go.h"
 #include "unwind/interpreter.h"
-#include "unwind/x86.h"
+#include "unwind/machine.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -362,6 +362,7 @@ struct source {
 
 struct compiler {
 	const struct elffile *f;
+	const struct unwindmachine *machine;
 	struct source sources[SOURCES];
 	struct unwindgo *go;
 	struct span *spans;
@@ -441,10 +442,11 @@ static int read_initial(struct compiler *c, struct source *src)
 	if (!src->initial)
 		return -ENOMEM;
 	for (size_t i = 0; i < cfi->n_cies; i++) {
-		const struct cfarun_regs regs = unwindx86_columns(cfi->cies[i].ra_reg, !c->f->is64);
 		struct initial *in = &src->initial[i];
+		struct cfarun_regs regs;
 
-		in->bad = !cfarun_initial(&cfi->section, &cfi->cies[i], &regs, &in->rules);
+		in->bad = !unwindmachine_columns(c->machine, cfi->cies[i].ra_reg, &regs) ||
+			  !cfarun_initial(&cfi->section, &cfi->cies[i], &regs, &in->rules);
 		c->head.left[UNWINDTAB_BAD_CIE] += in->bad;
 	}
 	return 0;
@@ -500,7 +502,18 @@ static int read_go(struct compiler *c, struct err *e)
 	return 0;
 }
 
-/* An unreadable .debug_frame is an error only if there is nothing else. */
+static bool is_go(const struct elffile *f, const struct elfsection_names *names)
+{
+	return elfsection_has(f, names, ".gopclntab") || elfsection_has(f, names, ".data.rel.ro.gopclntab");
+}
+
+/*
+ * Where Go's runtime switches stacks, its .debug_frame says what is not so. On
+ * x86-64 .gopclntab goes before it (read_go()); on arm64, where that is not read,
+ * Go code has no rows: it keeps a frame pointer, and a stack found by it is
+ * unverified.
+ *
+ * An unreadable .debug_frame is an error only if there is nothing else. */
 static int read_sources(struct compiler *c, struct err *e)
 {
 	struct elfsection_names names;
@@ -508,7 +521,7 @@ static int read_sources(struct compiler *c, struct err *e)
 
 	rc = rc ? rc : read_source(c, &names, EH, e);
 	rc = rc ? rc : read_go(c, e);
-	if (rc == 0) {
+	if (rc == 0 && !(c->machine->link && is_go(c->f, &names))) {
 		rc = read_source(c, &names, DEBUG, e);
 		if (rc && rc != -ENOMEM && (c->sources[EH].cfi.n_fdes || c->go)) {
 			c->head.left[UNWINDTAB_BAD_FDE]++;
@@ -638,15 +651,15 @@ static void make_rule(struct compiler *c, bool signal)
 	} else if (c->run.same && c->rule.cfa == UNWIND_CFA_REG && off == (int32_t)off) {
 		c->rule.cfa_off = (int32_t)off;
 	} else {
-		c->lost = unwindx86_rule(&c->run.now, !c->f->is64, signal, &c->rule);
+		c->lost = unwindmachine_rule(c->machine, &c->run.now, signal, &c->rule);
 	}
 }
 
 static int add_compiled_row(struct compiler *c, uint64_t pc, bool signal, struct err *e)
 {
 	make_rule(c, signal);
-	c->head.left[UNWINDTAB_EXPRESSION] += (c->lost & UNWINDX86_CFA) != 0;
-	c->head.left[UNWINDTAB_FP_UNKNOWN] += (c->lost & UNWINDX86_LOST_FP) != 0;
+	c->head.left[UNWINDTAB_EXPRESSION] += (c->lost & UNWINDMACHINE_LOST_CFA) != 0;
+	c->head.left[UNWINDTAB_FP_UNKNOWN] += (c->lost & UNWINDMACHINE_LOST_FP) != 0;
 	return unwindrows_add(c->rows, pc, &c->rule, e);
 }
 
@@ -660,13 +673,14 @@ static int end_rows(struct compiler *c, uint64_t pc, uint64_t next, struct err *
 {
 	_cleanup_free_ uint8_t *code = NULL;
 	struct unwind_rule rule = c->rule;
-	uint64_t after = pc + UNWINDX86_SYSCALL;
+	const unsigned int bytes = unwindmachine_syscall_bytes(c->machine);
+	uint64_t after = pc + bytes;
 	size_t len;
 	int rc = unwindrows_add(c->rows, pc, &none, e);
 
 	if (rc || next <= after || next % 16 == 0 || rule.cfa != UNWIND_CFA_REG ||
-		elffile_read_vaddr(c->f, pc, UNWINDX86_SYSCALL, &code, &len, NULL) != 0 ||
-		len != UNWINDX86_SYSCALL || !unwindx86_is_syscall(code, !c->f->is64))
+		elffile_read_vaddr(c->f, pc, bytes, &code, &len, NULL) != 0 || len != bytes ||
+		!unwindmachine_is_syscall(c->machine, code))
 		return rc;
 	rule.flags |= UNWIND_IN_SYSCALL;
 	rc = unwindrows_add(c->rows, after, &rule, e);
@@ -710,7 +724,7 @@ static int add_rows(
 
 		return rc ? rc : unwindgo_rows(c->go, (size_t)(f - src->cfi.fdes), add_go_row, &g, e);
 	}
-	regs = unwindx86_columns(cie->ra_reg, !c->f->is64);
+	unwindmachine_columns(c->machine, cie->ra_reg, &regs);
 	cfarun_begin(&c->run, &src->cfi.section, cie, f, &regs, &src->initial[f->cie].rules);
 	c->run.end = end;
 	while (!rc && cfarun_next(&c->run, &pc))
@@ -836,11 +850,13 @@ static int compile(struct compiler *c, uint8_t **ret, size_t *len, struct err *e
 
 int unwindcomp(const struct elffile *f, uint8_t **ret, size_t *len, struct err *e)
 {
-	struct compiler c = { .f = f, .head.machine = f->machine };
+	struct compiler c = {
+		.f = f, .machine = unwindmachine_find(f->machine, f->is64), .head.machine = f->machine
+	};
 	int rc;
 
-	if (f->machine != (f->is64 ? EM_X86_64 : EM_386))
-		return err_set(e, -EOPNOTSUPP, "is for another machine than x86-64 and i386");
+	if (!c.machine)
+		return err_set(e, -EOPNOTSUPP, "is for another machine than x86-64, i386 and arm64");
 	if (f->type == ET_REL)
 		return err_set(e, -EINVAL, "is not linked: its code has no addresses yet");
 	rc = compile(&c, ret, len, e);

@@ -5,8 +5,8 @@
  *
  * Reads .eh_frame (found by section, else by PT_GNU_EH_FRAME) and .debug_frame,
  * compressed or not; .eh_frame wins where both cover an address. Formats: DWARF
- * 5, section 6.4; Linux Standard Base, section 10.6 (.eh_frame); System V ABI
- * for x86-64, section 3.7, and for i386, section 2.5. The file is untrusted: sizes are checked before
+ * 5, section 6.4; Linux Standard Base, section 10.6 (.eh_frame); of machines,
+ * see unwind/machine.h. The file is untrusted: sizes are checked before
  * memory is allocated, pointers before they are followed, and the size of the
  * section bounds the work.
  */
@@ -52,7 +52,7 @@ int unwindrows_finish(struct unwindrows *r, const struct unwindtab_head *head,
 /*
  * Compile F. On success *RET has *LEN bytes in the form of unwind/table.h,
  * released with free(3). A file without call frame information gives a table
- * without segments. -EOPNOTSUPP for a machine other than x86-64 and i386, -E2BIG above a
+ * without segments. -EOPNOTSUPP for a machine other than x86-64, i386 and arm64, -E2BIG above a
  * limit, -EINVAL for a file that is malformed as a whole. A single malformed
  * CIE or FDE is skipped and counted.
  */

@@ -10,6 +10,8 @@
 #include "unwind/x86.h"
 #include "runtime_abi.h"
 
+#include <elf.h>
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -567,7 +569,8 @@ struct unwindtab_interpreter interpreter_find(const struct elffile *f, struct un
 	struct dynsyms d;
 
 	*hotspot = (struct unwindtab_hotspot){ 0 };
-	if (!f->is64 || !dynsyms_open(f, &d))
+	/* code is read, and what is read of processes was tried, on x86-64 alone */
+	if (!f->is64 || f->machine != EM_X86_64 || !dynsyms_open(f, &d))
 		return ret;
 	for (size_t i = 0; i < ARRAY_LEN(proofs); i++)
 		if (find(f, &d, &proofs[i], &ret))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * text - unwind rules in readable form, after readelf -wF.
+ * text - unwind rules in readable form, after readelf -wF. On arm64 the columns
+ * are CFA, x29 and ra.
  *
  *	CFA	rsp+16		a register and an offset
  *		*(rbp-8)	the word there
@@ -12,7 +13,7 @@
  *		*(rsp+120)	saved there
  *		rax		in that register
  *		?		not known
- *	ra	c-8, *(rsp+168), rdi as above
+ *	ra	c-8, *(rsp+168), rdi as above; x30: not saved yet
  *		end		there is none: the outermost frame
  *	rbx	c-24		saved at CFA-24
  *		?		not known
@@ -30,7 +31,7 @@ struct unwindtext {
 	char cfa[UNWINDTEXT_MAX], fp[UNWINDTEXT_MAX], ra[UNWINDTEXT_MAX], bx[UNWINDTEXT_MAX];
 };
 
-/* The columns of RULE for x86-64; empty if there is no row. */
-void unwindtext(const struct unwind_rule *rule, struct unwindtext *ret);
+/* The columns of RULE of a table for MACHINE (EM_*); empty if there is no row. */
+void unwindtext(const struct unwind_rule *rule, uint32_t machine, struct unwindtext *ret);
 
 #endif

@@ -1,46 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * x86 - the x86-64 part of the compiler of rows, and that of i386: register
- * numbers, and which rules of call frame information a row can hold.
+ * x86 - where the kernel saves the registers of x86-64 and i386 code, and their
+ * instructions.
  *
- * System V ABI for x86-64, section 3.7.2 (registers), 3.4 and figure 3.36
- * (DWARF numbers), and for i386, table 2.14; arch/x86/include/uapi/asm/ptrace.h
- * and sigcontext.h for where the kernel saves registers. Another architecture
- * needs another such file. NARROW: of i386 code. In rules, its registers have the
- * numbers of x86-64.
+ * arch/x86/include/uapi/asm/ptrace.h and sigcontext.h. NARROW: of i386 code. In
+ * rules, its registers have the numbers of x86-64.
  */
 #ifndef STACKTOOLS_UNWIND_X86_H
 #define STACKTOOLS_UNWIND_X86_H
 
-#include "unwind/cfi.h"
+#include "base/base.h"
 #include "unwind_abi.h"
 
 enum { UNWINDX86_BX = 3, UNWINDX86_FP = 6, UNWINDX86_SP = 7, UNWINDX86_RA = 16 };
 #define UNWINDX86_REGS 16 /* general registers */
-
-/* What a rule cannot express. */
-enum unwindx86_lost {
-	UNWINDX86_CFA = 1, /* the frame or the return address: the rule is UNWIND_CFA_UNSUPPORTED */
-	UNWINDX86_LOST_FP = 2, /* the frame pointer: UNWIND_FP_UNKNOWN */
-};
-
-/*
- * libc ends the unwind information of clone and clone3 right before their
- * system call, because it would be wrong in the child. The parent blocks there
- * (as after vfork), and for it the last row is still valid. Are the
- * UNWINDX86_SYSCALL bytes at CODE, where an FDE ends, a system call?
- */
-#define UNWINDX86_SYSCALL 2
-bool unwindx86_is_syscall(const uint8_t *code, bool narrow);
-
-/* The columns of a CIE with return address RA, by the DWARF numbers in the file. */
-struct cfarun_regs unwindx86_columns(uint64_t ra, bool narrow);
-
-/*
- * Convert RULES to *RET; SIGNAL: the frame is that of a signal handler. Returns
- * what was lost, 0 = nothing.
- */
-unsigned int unwindx86_rule(const struct cfarules *rules, bool narrow, bool signal, struct unwind_rule *ret);
 
 /*
  * The value of DWARF register REG (below UNWINDX86_REGS, or UNWINDX86_RA for
@@ -92,8 +65,5 @@ bool unwindx86_sets_sp(const struct unwindx86_insn *i);
 
 /* Is a thread with these registers inside a system call? */
 bool unwindx86_in_syscall(const __u64 *pt_regs);
-
-/* The name of register REG of a rule ("rbp", "ebp"); NULL if it is not a general register. */
-const char *unwindx86_register(unsigned int reg, bool narrow);
 
 #endif

@@ -3,8 +3,8 @@
 #include "dwarfeval.h"
 #include "elf/gopclntab.h"
 #include "unwind/text.h"
-#include "unwind/x86.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -17,6 +17,18 @@
 /* The DWARF numbers in files of i386, by those of x86-64, which our rules have: rax, rdx, rcx, rbx, ... */
 static const uint8_t i386[] = { 0, 2, 1, 3, 6, 7, 5, 4 };
 enum { I386_RA = 8 };
+
+/* The numbers in our rules, and that of the register that is the PC, which arm64 has not. */
+enum {
+	X86_BX = 3,
+	X86_FP = 6,
+	X86_SP = 7,
+	X86_RA = 16,
+	ARM64_FP = 29,
+	ARM64_RA = 30,
+	ARM64_SP = 31,
+	NO_PC = 999
+};
 
 /* The result of leaving a frame. */
 struct caller {
@@ -41,13 +53,13 @@ struct theirs {
 	Dwarf_Op *cfa;
 	size_t n_cfa;
 	struct place sp, fp, ra, bx;
-	bool narrow; /* of an i386 file */
+	uint32_t machine; /* EM_* of the file */
 };
 
 struct comparison {
 	Elf *elf;
 	Dwarf *dwarf;
-	bool narrow; /* it is an i386 file */
+	uint32_t machine; /* EM_* of the file */
 	Dwarf_CFI *cfi[2]; /* of .eh_frame, of .debug_frame; NULL = missing */
 	const struct unwindtab *table;
 	struct gopclntab *go; /* NULL = no Go program */
@@ -66,11 +78,31 @@ static bool no_match(void)
 }
 
 /* The number in the file of register REG of our rules. */
-static unsigned int number(bool narrow, unsigned int reg)
+static unsigned int number(uint32_t machine, unsigned int reg)
 {
-	if (!narrow)
+	if (machine != EM_386)
 		return reg;
-	return reg < ARRAY_LEN(i386) ? i386[reg] : reg == UNWINDX86_RA ? I386_RA : 99;
+	return reg < ARRAY_LEN(i386) ? i386[reg] : reg == X86_RA ? I386_RA : 99;
+}
+
+static unsigned int fp_of(uint32_t machine)
+{
+	return machine == EM_AARCH64 ? ARM64_FP : X86_FP;
+}
+
+static unsigned int sp_of(uint32_t machine)
+{
+	return machine == EM_AARCH64 ? ARM64_SP : X86_SP;
+}
+
+static unsigned int ra_of(uint32_t machine)
+{
+	return machine == EM_AARCH64 ? ARM64_RA : X86_RA;
+}
+
+static unsigned int pc_of(uint32_t machine)
+{
+	return machine == EM_AARCH64 ? NO_PC : number(machine, X86_RA);
 }
 
 static void ask_register(Dwarf_Frame *frame, unsigned int reg, struct place *p)
@@ -87,16 +119,16 @@ static void describe(struct theirs *t)
 	t->end = end;
 	t->signal = signal;
 	t->failed = ra < 0 || dwarf_frame_cfa(t->frame, &t->cfa, &t->n_cfa) != 0 || !t->n_cfa;
-	ask_register(t->frame, number(t->narrow, UNWINDX86_SP), &t->sp);
-	ask_register(t->frame, number(t->narrow, UNWINDX86_FP), &t->fp);
-	ask_register(t->frame, number(t->narrow, UNWINDX86_BX), &t->bx);
+	ask_register(t->frame, number(t->machine, sp_of(t->machine)), &t->sp);
+	ask_register(t->frame, number(t->machine, fp_of(t->machine)), &t->fp);
+	ask_register(t->frame, number(t->machine, X86_BX), &t->bx);
 	ask_register(t->frame, (unsigned int)ra, &t->ra);
 }
 
 /* Ask libdw for the frame at PC. Returns false if it has none. */
 static bool ask(const struct comparison *c, uint64_t pc, struct theirs *ret)
 {
-	*ret = (struct theirs){ .end = pc + 1, .narrow = c->narrow };
+	*ret = (struct theirs){ .end = pc + 1, .machine = c->machine };
 	for (size_t i = 0; i < ARRAY_LEN(c->cfi); i++) {
 		if (!c->cfi[i])
 			continue;
@@ -113,10 +145,16 @@ static bool ask(const struct comparison *c, uint64_t pc, struct theirs *ret)
 	return false;
 }
 
+/* A file's machine, from the register that is its PC. */
+static uint32_t machine_of(const struct dwarfeval *m)
+{
+	return m->pc_reg == I386_RA ? EM_386 : m->pc_reg == NO_PC ? EM_AARCH64 : EM_X86_64;
+}
+
 /* The value of register REG, by its number in our rules. */
 static uint64_t value_of(const struct dwarfeval *m, uint64_t reg)
 {
-	return dwarfeval_register(m, number(m->pc_reg == I386_RA, (unsigned int)reg));
+	return dwarfeval_register(m, number(machine_of(m), (unsigned int)reg));
 }
 
 static bool evaluate(
@@ -141,9 +179,9 @@ static void their_bx(const struct dwarfeval *m, const struct theirs *t, struct c
 {
 	bool undefined;
 
-	ret->bx_unknown = !evaluate(m, &t->bx, UNWINDX86_BX, &ret->bx, &undefined);
+	ret->bx_unknown = !evaluate(m, &t->bx, X86_BX, &ret->bx, &undefined);
 	if (!ret->bx_unknown && undefined)
-		ret->bx = value_of(m, UNWINDX86_BX);
+		ret->bx = value_of(m, X86_BX);
 }
 
 static bool their_caller(struct dwarfeval *m, const struct theirs *t, struct caller *ret)
@@ -155,9 +193,9 @@ static bool their_caller(struct dwarfeval *m, const struct theirs *t, struct cal
 		return false;
 	m->cfa = ret->cfa;
 	their_bx(m, t, ret);
-	return evaluate(m, &t->ra, UNWINDX86_RA, &ret->ra, &ret->end) &&
-	       evaluate(m, &t->fp, UNWINDX86_FP, &ret->fp, &ret->fp_unknown) &&
-	       evaluate(m, &t->sp, UNWINDX86_SP, &ret->sp, &no_sp);
+	return evaluate(m, &t->ra, ra_of(t->machine), &ret->ra, &ret->end) &&
+	       evaluate(m, &t->fp, fp_of(t->machine), &ret->fp, &ret->fp_unknown) &&
+	       evaluate(m, &t->sp, sp_of(t->machine), &ret->sp, &no_sp);
 }
 
 /* --- our side --- */
@@ -190,10 +228,10 @@ static uint64_t our_fp(const struct dwarfeval *m, const struct unwind_rule *r, u
 	if (r->fp == UNWIND_FP_CFA)
 		return at(m, cfa, r->fp_off);
 	if (r->fp == UNWIND_FP_AT_SP)
-		return at(m, value_of(m, UNWINDX86_SP), r->fp_off);
+		return at(m, value_of(m, sp_of(machine_of(m))), r->fp_off);
 	if (r->fp == UNWIND_FP_AT_FP)
-		return at(m, value_of(m, UNWINDX86_FP), r->fp_off);
-	return value_of(m, r->fp == UNWIND_FP_REG ? (uint64_t)r->fp_off : UNWINDX86_FP);
+		return at(m, value_of(m, fp_of(machine_of(m))), r->fp_off);
+	return value_of(m, r->fp == UNWIND_FP_REG ? (uint64_t)r->fp_off : fp_of(machine_of(m)));
 }
 
 static uint64_t our_ra(const struct dwarfeval *m, const struct unwind_rule *r, uint64_t cfa)
@@ -201,7 +239,7 @@ static uint64_t our_ra(const struct dwarfeval *m, const struct unwind_rule *r, u
 	bool implied = r->cfa == UNWIND_CFA_PLT || r->cfa == UNWIND_CFA_DEREF_PLUS;
 
 	if (r->ra == UNWIND_RA_AT_SP)
-		return at(m, value_of(m, UNWINDX86_SP), r->ra_off);
+		return at(m, value_of(m, sp_of(machine_of(m))), r->ra_off);
 	if (r->ra == UNWIND_RA_REG)
 		return value_of(m, (uint64_t)r->ra_off);
 	return at(m, cfa, implied || r->ra == UNWIND_RA_CALL ? -(int32_t)word(r) : r->ra_off);
@@ -209,7 +247,7 @@ static uint64_t our_ra(const struct dwarfeval *m, const struct unwind_rule *r, u
 
 static uint64_t our_bx(const struct dwarfeval *m, const struct unwind_rule *r, uint64_t cfa)
 {
-	return r->ra_off == UNWIND_BX_SAME ? value_of(m, UNWINDX86_BX) : at(m, cfa, r->ra_off);
+	return r->ra_off == UNWIND_BX_SAME ? value_of(m, X86_BX) : at(m, cfa, r->ra_off);
 }
 
 static void our_caller(const struct dwarfeval *m, const struct unwind_rule *r, struct caller *ret)
@@ -250,7 +288,7 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 	if (!c->report)
 		return;
 	if (r)
-		unwindtext(r, &text);
+		unwindtext(r, c->machine, &text);
 	n = snprintf(buf, sizeof(buf), "%s: ours %s %s %s %s; libdw", what, r ? text.cfa : "none", text.fp,
 		text.ra, text.bx);
 	len = (size_t)MAX(n, 0);
@@ -260,9 +298,9 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 		snprintf(buf + len, sizeof(buf) - len, " fails");
 	else {
 		len = put_ops(buf, len, "cfa", t->cfa, t->n_cfa);
-		len = put_ops(buf, len, "rbp", t->fp.ops, t->fp.n);
+		len = put_ops(buf, len, "fp", t->fp.ops, t->fp.n);
 		len = put_ops(buf, len, "ra", t->ra.ops, t->ra.n);
-		put_ops(buf, len, "rbx", t->bx.ops, t->bx.n);
+		put_ops(buf, len, "bx", t->bx.ops, t->bx.n);
 	}
 	c->report(c->arg, pc, buf);
 }
@@ -270,7 +308,7 @@ static void differ(const struct comparison *c, uint64_t pc, const struct unwind_
 /* What differs at PC on the machine derived from SEED; NULL if nothing does. */
 static const char *difference(const struct unwind_rule *r, const struct theirs *t, uint64_t pc, uint64_t seed)
 {
-	struct dwarfeval m = { .seed = seed, .pc = pc, .pc_reg = number(t->narrow, UNWINDX86_RA) };
+	struct dwarfeval m = { .seed = seed, .pc = pc, .pc_reg = pc_of(t->machine) };
 	struct caller ours, theirs;
 
 	if (!their_caller(&m, t, &theirs))
@@ -340,12 +378,12 @@ static bool is_go(const struct comparison *c, uint64_t pc)
 static void compare_go(
 	const struct comparison *c, uint64_t pc, const struct unwind_rule *r, const struct theirs *t)
 {
-	struct dwarfeval m = { .seed = 0x5eed, .pc = pc, .pc_reg = UNWINDX86_RA };
+	struct dwarfeval m = { .seed = 0x5eed, .pc = pc, .pc_reg = X86_RA };
 	struct caller ours, theirs;
 
 	if (!r) {
 		differ(c, pc, r, t, "row");
-	} else if (!t || r->cfa != UNWIND_CFA_REG || r->reg != UNWINDX86_SP || r->flags ||
+	} else if (!t || r->cfa != UNWIND_CFA_REG || r->reg != X86_SP || r->flags ||
 		   r->ra != UNWIND_RA_CALL) {
 		c->totals->beyond++;
 	} else {
@@ -407,7 +445,9 @@ static void close_libdw(struct comparison *c)
 int unwindcmp(const struct elffile *f, const struct unwindtab *t, unwindcmp_report *report, void *arg,
 	struct unwindcmp_totals *ret, struct err *e)
 {
-	struct comparison c = { .table = t, .report = report, .arg = arg, .totals = ret, .narrow = !f->is64 };
+	struct comparison c = {
+		.table = t, .report = report, .arg = arg, .totals = ret, .machine = f->machine
+	};
 	int rc = open_libdw(&c, f, e);
 
 	if (rc)

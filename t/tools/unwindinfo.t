@@ -185,8 +185,8 @@ head -c 100 "$TMP/eh" >"$TMP/cut"
 refuses 2 "outside the file" "a file that is cut in its headers is refused" "$TMP/cut"
 head -c $(($(wc -c <"$TMP/eh") - 200)) "$TMP/eh" >"$TMP/cut"
 refuses 2 "outside the file" "a file that is cut in its section headers is refused" "$TMP/cut"
-cp "$TMP/eh" "$TMP/arm" && perl "$cfi/patch.pl" "$TMP/arm" machine 0xb7
-refuses 2 "another machine than x86-64 and i386" "a file for another machine is refused" "$TMP/arm"
+cp "$TMP/eh" "$TMP/riscv" && perl "$cfi/patch.pl" "$TMP/riscv" machine 0xf3
+refuses 2 "another machine than x86-64, i386 and arm64" "a file for another machine is refused" "$TMP/riscv"
 perl -e 'open my $f, "<:raw", $ARGV[0]; local $/; $_ = <$f>; substr($_, 4, 1) = "\1"; print substr($_, 0, 52)' \
 	"$TMP/eh" | perl -pe 's/./\0/gs if 0; substr($_, 28, 24) = "\0" x 24 if $. == 1' >"$TMP/32"
 refuses 2 "another machine|not an ELF" "an x32 file is refused" "$TMP/32"

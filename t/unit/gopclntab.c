@@ -288,7 +288,7 @@ static void test_rows(struct tap *t, const struct elffile *f, bool flags)
 		if (!flags && (rows[i].function == OTHER || rows[i].function == NOSAVE ||
 				      rows[i].function == UNKNOWN))
 			continue;
-		unwindtext(r, &u);
+		unwindtext(r, EM_X86_64, &u);
 		snprintf(text, sizeof(text), "%s %s %s", u.cfa, u.fp, u.ra);
 		tap_eq_str(t, text, rows[i].rule, rows[i].what);
 	}

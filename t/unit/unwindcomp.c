@@ -311,7 +311,7 @@ static void test_lengths(struct tap *t)
 
 static void test_machines(struct tap *t)
 {
-	struct image_opts o = { .machine = EM_AARCH64 };
+	struct image_opts o = { .machine = EM_RISCV };
 	struct buf b = { 0 };
 	struct table tab;
 
@@ -603,7 +603,7 @@ static size_t rows_in_place(const uint8_t *p, size_t n)
 		return 0;
 	for (size_t i = 0; i < c.n_fdes; i++) {
 		const struct cfi_cie *cie = &c.cies[c.fdes[i].cie];
-		const struct cfarun_regs regs = { 7, 6, cie->ra_reg, 3 };
+		const struct cfarun_regs regs = { 7, 6, cie->ra_reg, 3, 0 };
 		struct cfarules initial;
 		uint64_t pc;
 
@@ -686,6 +686,87 @@ static bool survives(const char *dir, const char *name)
 	return good;
 }
 
+/* --- arm64 --- */
+
+/* A CIE as gcc makes it on arm64: code by 4, data by -8, CFA sp+0; the return address is in register RA. */
+static size_t arm64_cie(struct buf *b, uint8_t ra)
+{
+	size_t at = b->len;
+
+	buf_fixed(b, 0, 4);
+	buf_fixed(b, 0, 4);
+	buf_put(b, "\1zR\0\4\x78", 6);
+	buf_fixed(b, ra, 1);
+	buf_put(b, "\1\4\x0c\x1f\0", 5);
+	image_end_entry(b, at);
+	return at;
+}
+
+/* Rows of arm64 code, by the instructions of its functions. */
+static const struct {
+	const char *insns;
+	size_t n;
+	const char *want, *name;
+} arm64_rows[] = {
+	{ BYTES(""), "sp+0 u x30", "a leaf function: the return address is in x30" },
+	{ BYTES("\x0e\x20\x9d\4\x9e\3"), "sp+32 c-32 c-24", "a frame with x29 and x30" },
+	{ BYTES("\x0e\x10\x9e\1"), "sp+16 u c-8", "a return address right below the CFA" },
+	{ BYTES("\x0e\x10\x9e\2"), "sp+16 u c-16", "a frame with x30 alone" },
+	{ BYTES("\x0c\x1d\x10\x9d\2\x9e\1"), "x29+16 c-16 c-8", "a CFA by the frame pointer" },
+	{ BYTES("\x0c\x13\x10\x9d\2\x9e\1"), "x19+16 c-16 c-8", "a CFA by another register" },
+	{ BYTES("\x2d\x0e\x10\x9d\2\x9e\1"), "sp+16 c-16 c-8", "a signed return address" },
+	{ BYTES("\x0e\x10\x9d\2\x9e\1\x0e\0\xdd\xde"), "sp+0 u x30", "the end of a function" },
+	{ BYTES("\7\x1e"), "sp+0 u end", "the outermost frame" },
+	{ BYTES("\x08\x1e"), "sp+0 u x30", "same_value: x30 has the return address" },
+	{ BYTES("\x09\x1e\x0a"), "sp+0 u x10", "a return address in another register" },
+	{ BYTES("\x09\x1d\x0a"), "sp+0 x10 x30", "a frame pointer in another register" },
+	{ BYTES("\7\x1d"), "sp+0 ? x30", "a frame pointer that is lost" },
+	{ BYTES("\x0f\3\x8d\x10\6\x9e\2"), "*(x29+16) u c-16", "a CFA that is saved" },
+	{ BYTES("\x10\x1d\2\x8f\x10\x10\x1e\2\x8f\x18"), "sp+0 *(sp+16) *(sp+24)",
+		"both saved at the stack pointer plus an offset" },
+	{ BYTES("\x0c\x22\0"), "unsupported", "no CFA by a register that is not general" },
+	/* sp + 144 * vg + 48: vectors whose length only the CPU knows */
+	{ BYTES("\x0f\x0b\x8f\0\x92\x2e\0\x08\x90\x1e\x23\x30\x22"), "unsupported",
+		"a frame with SVE registers" },
+	{ BYTES("\x0f\5\x8f\x28\6\x23\x08\x9e\1"), "unsupported",
+		"no CFA that implies where a call of x86 leaves the return address" },
+	{ BYTES("\x0f\x0b\x8f\x08\x8e\0\x3f\x1a\x3b\x2a\x33\x24\x22\x9e\1"), "unsupported", "no PLT of x86" },
+};
+
+static void test_arm64(struct tap *t)
+{
+	struct image_opts o = { .machine = EM_AARCH64 };
+	struct buf b = { 0 };
+	size_t cie = arm64_cie(&b, 30);
+	const uint32_t n = ARRAY_LEN(arm64_rows);
+	struct table tab;
+	char buf[256];
+
+	for (uint32_t i = 0; i < n; i++)
+		image_fde(&b, cie, TEXT + 0x100 * i, 0x100, arm64_rows[i].insns, arm64_rows[i].n, false);
+	image_fde(&b, cie, TEXT + 0x100 * n, 0x100, BYTES("\x41\x0e\x10\x41\x9d\2\x9e\1"), false);
+	image_fde(&b, arm64_cie(&b, 31), TEXT + 0x100 * (n + 1), 0x100, BYTES(""), false);
+	tab = compile_as(&b, &o);
+	tap_ok(t, tab.rc == 0 && tab.view.head->machine == EM_AARCH64,
+		"an arm64 file has a table of its machine %s", tab.rc ? tab.e.msg : "");
+	for (uint32_t i = 0; i < n; i++)
+		is_row(t, &tab, TEXT + 0x100 * i, arm64_rows[i].want, arm64_rows[i].name);
+	is_row(t, &tab, TEXT + 0x100 * n + 3, "sp+0 u x30", "arm64: an advance counts instructions");
+	is_row(t, &tab, TEXT + 0x100 * n + 4, "sp+16 u x30", "arm64: there is a frame, without x30 yet");
+	is_row(t, &tab, TEXT + 0x100 * n + 8, "sp+16 c-16 c-8", "arm64: x30 is in the frame");
+	is_row(t, &tab, TEXT + 0x100 * (n + 1), "none",
+		"arm64: no rows of a CIE whose return address is in another register");
+	tap_ok(t, left(&tab, UNWINDTAB_BAD_CIE) == 1 && left(&tab, UNWINDTAB_BAD_FDE) == 1,
+		"arm64: they are counted");
+	free(tab.bytes);
+	o.machine = EM_X86_64;
+	tab = compile_as(&b, &o);
+	tap_ok(t, strncmp(row_text(&tab, TEXT, buf, sizeof(buf)), "sp", 2) != 0,
+		"no x86-64 file has rows of arm64");
+	free(tab.bytes);
+	buf_free(&b);
+}
+
 static void test_corpus(struct tap *t, const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -721,6 +802,7 @@ int main(void)
 	test_hole(&t);
 	test_narrow(&t);
 	test_narrow_headers(&t);
+	test_arm64(&t);
 	test_corpus(&t, "t/data/cfi/corpus");
 	return tap_done(&t);
 }

@@ -49,7 +49,7 @@ static inline const char *row_text(const struct table *t, uint64_t pc, char *buf
 
 	if (!r)
 		return t->rc ? t->e.msg : "no segment";
-	unwindtext(r, &x);
+	unwindtext(r, t->view.head->machine, &x);
 	snprintf(buf, cap, "%s%s%s%s%s%s%s%s", x.cfa, *x.fp ? " " : "", x.fp, *x.ra ? " " : "", x.ra,
 		*x.bx ? " " : "", x.bx, r->flags & UNWIND_SIGNAL ? " signal" : "");
 	return buf;
