@@ -15,6 +15,16 @@
 
 #include <stdbool.h>
 
+#if defined(__TARGET_ARCH_arm64)
+/* arch/arm64/include/asm/ptrace.h: programs know only what it begins with. */
+struct pt_regs {
+	struct user_pt_regs user;
+	__u64 orig_x0;
+	__s32 syscallno; /* negative: not in a system call */
+	__u32 unused;
+};
+#endif
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct ns_common {

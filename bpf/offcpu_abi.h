@@ -231,7 +231,12 @@ struct offcpu_ev_image {
 
 #define OFFCPU_SNAPSHOT_BYTES 16384
 #define OFFCPU_SNAPSHOT_PIECE 1024
-#define OFFCPU_SNAPSHOT_REGS 21 /* words of the architecture's struct pt_regs */
+/* words of the architecture's struct pt_regs */
+#if defined(UNWIND_ARM64)
+#define OFFCPU_SNAPSHOT_REGS 36 /* without what follows the number of the system call */
+#else
+#define OFFCPU_SNAPSHOT_REGS 21
+#endif
 
 /*
  * A user stack that could not be walked at the switch because user space had

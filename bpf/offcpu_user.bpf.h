@@ -145,6 +145,8 @@ static __always_inline void walk_begin(
 	u->exact = 1;
 	u->fp_known = 1;
 	u->by_fp = 0;
+	if (ARCH_LR)
+		u->sp_lost = 0;
 	u->serial = 0;
 	u->runtime = 0;
 	u->blob_at = u->need_blob = 0;
@@ -417,7 +419,7 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 		return 1;
 	}
 	u->fp = frame[0];
-	u->pc = frame[1];
+	u->pc = CODE_ADDRESS(frame[1]);
 	return 0;
 }
 

@@ -18,6 +18,8 @@
 
 #if defined(__TARGET_ARCH_x86)
 #include "unwind_x86.bpf.h"
+#elif defined(__TARGET_ARCH_arm64)
+#include "unwind_arm64.bpf.h"
 #else
 #error "no unwind_ARCH.bpf.h for this architecture"
 #endif
@@ -154,6 +156,7 @@ static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unw
 
 	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &fp_known) || !find_ra(w, r, &ra))
 		return false;
+	ra = CODE_ADDRESS(ra);
 	go_left(w, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
@@ -185,7 +188,16 @@ static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unw
 	w->sp = w->cfa;
 	w->fp = fp;
 	w->fp_known = fp_known;
+	if (ARCH_LR)
+		w->sp_lost = 0;
 	return true;
+}
+
+/* Is R of no use, because it needs SP, which is lost? */
+static __always_inline bool needs_lost_sp(const struct unwind_walk *w, const struct unwind_rule *r)
+{
+	return ARCH_LR && w->sp_lost &&
+	       (r->reg == ARCH_SP || r->fp == UNWIND_FP_AT_SP || r->ra == UNWIND_RA_AT_SP);
 }
 
 /* The same by the row of PC; -1 if there is none. */
@@ -215,7 +227,7 @@ static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
 		w->len--;
 		return true;
 	}
-	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall))
+	if (((r->flags & UNWIND_IN_SYSCALL) && !(w->regs && w->in_syscall)) || needs_lost_sp(w, r))
 		return -1;
 	return step_by_rule(w, r);
 }
@@ -233,21 +245,33 @@ static __always_inline bool to_caller(struct unwind_walk *w, __u64 ra, __u64 sp,
 	return true;
 }
 
+/* The return address of a frame that has saved nothing yet, whose stack pointer is SP as a call left it. */
+static __always_inline bool called_from(struct unwind_walk *w, __u64 sp, __u64 *ra)
+{
+	if (!ARCH_LR)
+		return user_word(w, sp, ra);
+	if (!other_register(w, ARCH_LR, ra))
+		return false;
+	*ra = CODE_ADDRESS(*ra);
+	return true;
+}
+
 /*
- * Step from a frame that has pushed nothing, so that its return address is at
- * SP: -1 unless that is the instruction after a call of this frame. Functions
- * that make a system call are such, and so is address 0, if it was called.
+ * Step from a frame that has pushed nothing, so that its return address is where
+ * a call left it: -1 unless that is the instruction after a call of this frame.
+ * Functions that make a system call are such, and so is address 0, if it was
+ * called.
  */
 static __always_inline int step_by_leaf(struct unwind_walk *w, bool null)
 {
 	__u64 ra;
 
-	if (!user_word(w, w->sp, &ra) || !find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
+	if (!called_from(w, w->sp, &ra) || !find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
 		return w->need || w->need_code ? false : -1;
 	if (null ? !code_after_call(w->there.before) : !code_calls(w->there.before, ra, w->pc))
 		return -1;
 	w->here = w->there;
-	return to_caller(w, ra, w->sp + w->bytes, w->fp);
+	return to_caller(w, ra, w->sp + (ARCH_LR ? 0 : w->bytes), w->fp);
 }
 
 /* These rules differ only by offsets: the verifier need not try the others. */
@@ -291,6 +315,8 @@ static __always_inline int step_by_code(struct unwind_walk *w)
 	enum code_return way;
 	__u32 sigreturn;
 
+	if (ARCH_LR && w->sp_lost)
+		return -1;
 	if (!code_around(w, &w->here, w->pc))
 		return false;
 	sigreturn = code_sigreturn(w->here.after, is_narrow(w));
@@ -302,6 +328,16 @@ static __always_inline int step_by_code(struct unwind_walk *w)
 	if (is_narrow(w) && !w->exact)
 		return -1;
 	way = is_narrow(w) ? narrow_pops(w->here.after, &pops) : code_return(w->here.after, &pops.skip);
+	if (ARCH_LR && w->exact && code_in_plt(w->here.before, w->here.after))
+		way = CODE_RETURNS;
+	if (ARCH_LR && way == CODE_RETURNS)
+		return called_from(w, 0, &ra) ? to_caller(w, ra, sp + pops.skip, fp) : w->need ? false : -1;
+	if (ARCH_LR && way == CODE_POPS_FP) {
+		if (!user_word(w, sp, &fp) || !user_word(w, sp + 8, &ra))
+			return stop(w, REASON_MEMORY);
+		w->fp_known = 1;
+		return to_caller(w, CODE_ADDRESS(ra), sp + pops.skip, fp);
+	}
 	if (way == CODE_LEAVES && w->fp_known && w->fp >= w->sp)
 		sp = w->fp;
 	else if (way == CODE_GOES_ON || way == CODE_LEAVES)
@@ -340,6 +376,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
+	ra = CODE_ADDRESS(ra);
 	if (!find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	if (!code_after_call(w->there.before) &&
@@ -347,6 +384,9 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 		return stop(w, REASON_NO_FRAME_POINTER);
 	w->by_fp = 1;
 	w->here = w->there;
+	/* on arm64 the frame pointer points to the lower end of the frame, or near it */
+	if (ARCH_LR)
+		w->sp_lost = 1;
 	return to_caller(w, ra, w->fp + 2 * w->bytes, fp);
 }
 
@@ -493,7 +533,7 @@ __noinline int real_return(__u32 remote)
 	r = BPF_CORE_READ(task, utask, return_instances);
 	for (int i = 0; i < RETPROBES_MAX && r; i++) {
 		real = BPF_CORE_READ(r, orig_ret_vaddr);
-		if (BPF_CORE_READ(r, stack) == w->sp - w->bytes && real != w->pc) {
+		if (BPF_CORE_READ(r, stack) == w->sp - (ARCH_LR ? 0 : w->bytes) && real != w->pc) {
 			w->pc = real;
 			return 1;
 		}
@@ -517,6 +557,11 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	if (n >= depth || n >= OFFCPU_DEPTH_MAX) {
 		w->verdict = VERDICT_TRUNCATED;
 		return false;
+	}
+	if (!arch_walks_32bit() && is_narrow(w)) {
+		*frame_at(frames, n) = w->pc;
+		w->len = n + 1;
+		return stop(w, REASON_COMPAT);
 	}
 	/* not user code: the upper half belongs to the kernel */
 	if ((__s64)w->pc < 0)

@@ -26,6 +26,11 @@
 
 #include <linux/types.h>
 
+/* The architecture whose threads are walked. A test of the other one defines it. */
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define UNWIND_ARM64
+#endif
+
 #define UNWIND_CHUNK_BYTES (256 * 1024)
 #define UNWIND_GRAIN 64 /* blocks in a chunk begin at multiples of this */
 #define UNWIND_SEG_SHIFT 16
@@ -40,7 +45,8 @@
 
 /*
  * A word has 8 bytes; in rules of i386 code (UNWIND_WORD4), 4. Registers have
- * the DWARF numbers of x86-64 in these too.
+ * the DWARF numbers of x86-64 in these too. On arm64, a call leaves the return
+ * address in x30: UNWIND_RA_REG 30, until it is saved (UNWIND_RA_CFA).
  *
  * The canonical frame address. `reg` is the DWARF number of a register. Except
  * in prologues, it is the stack pointer or the frame pointer.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind_code - what a few bytes of x86-64 or i386 code prove about the frame
- * that executes them. Shared by BPF and user space. NARROW: it is i386 code.
+ * unwind_code - what a few bytes of code prove about the frame that executes
+ * them. Shared by BPF and user space. An architecture has a header with the same
+ * functions.
  *
- * Eight bytes of code are a word, the first byte lowest. Source of the
- * encodings: Intel's Software Developer's Manual, volume 2.
+ * Eight bytes of code are a word, the first byte lowest.
  */
 #ifndef STACKTOOLS_UNWIND_CODE_H
 #define STACKTOOLS_UNWIND_CODE_H
@@ -20,115 +20,26 @@ struct unwind_code {
 	__u64 before, after; /* the eight bytes up to it, and those from it on; 0 = not readable */
 };
 
-#define CODE_BYTE(code, i) ((code) >> (8 * (i)) & 0xff)
-/* ff /OP with any addressing mode, I bytes from the beginning of a word */
-#define CODE_FF(code, i, op) (CODE_BYTE(code, i) == 0xff && (CODE_BYTE(code, (i) + 1) >> 3 & 7) == (op))
-#define CODE_FF_BEFORE(code, op)                                                                             \
-	(CODE_FF(code, 6, op) || CODE_FF(code, 5, op) || CODE_FF(code, 4, op) || CODE_FF(code, 2, op) ||     \
-		CODE_FF(code, 1, op))
-
-/* Does BEFORE end in a call: e8 with a 32-bit displacement, or ff /2 of 2, 3, 4, 6 or 7 bytes? */
-static inline bool code_after_call(__u64 before)
-{
-	return CODE_BYTE(before, 3) == 0xe8 || CODE_FF_BEFORE(before, 2);
-}
-
-/*
- * Does BEFORE end in an indirect jump, ff /4? An interpreter may push the return
- * address itself: HotSpot's dispatches a bytecode by a jump right before the
- * code that its callees return to.
- */
-static inline bool code_after_jump(__u64 before)
-{
-	return CODE_FF_BEFORE(before, 4);
-}
-
-/* syscall; int $0x80. An i386 program's sysenter comes back behind an int $0x80. */
-static inline bool code_after_syscall(__u64 before, bool narrow)
-{
-	return before >> 48 == (narrow ? 0x80cd : 0x050f);
-}
-
 #define CODE_LEAF_BYTES 4096 /* a function that makes a system call is not longer */
-
-/* Is BEFORE a direct call, returning to RA, of the function that PC is in? */
-static inline bool code_calls(__u64 before, __u64 ra, __u64 pc)
-{
-	return CODE_BYTE(before, 3) == 0xe8 &&
-	       pc - (ra + (__u64)(__s64)(__s32)(before >> 32)) < CODE_LEAF_BYTES;
-}
-
-/* The frames that a signal handler returns to. */
-enum code_sigreturn {
-	CODE_NO_SIGRETURN = 0,
-	CODE_SIGRETURN = 1, /* mov $15, %rax (or %eax); syscall */
-	CODE_SIGRETURN32 = 2, /* pop %eax; mov $119, %eax; int $0x80: SP points to the signal's number */
-	CODE_RT_SIGRETURN32 = 3, /* mov $173, %eax; int $0x80 */
-};
-
-/*
- * Their rules. Offsets from SP to the saved registers: arch/x86/include/uapi/asm/sigcontext.h
- * and arch/x86/include/asm/sigframe.h (sigframe_ia32, rt_sigframe_ia32).
- */
-#define CODE_SIGRETURN_RULE(more, sp, bp, ip)                                                                \
-	{                                                                                                    \
-		.cfa = UNWIND_CFA_DEREF, .reg = 7, .fp = UNWIND_FP_AT_SP, .ra = UNWIND_RA_AT_SP,             \
-		.flags = UNWIND_SIGNAL | (more), .cfa_off = (sp), .fp_off = (bp), .ra_off = (ip)             \
-	}
-#define CODE_SIGRETURN_RULES                                                                                 \
-	CODE_SIGRETURN_RULE(0, 160, 120, 168), CODE_SIGRETURN_RULE(UNWIND_WORD4, 4 + 28, 4 + 24, 4 + 56),    \
-		CODE_SIGRETURN_RULE(UNWIND_WORD4, 160 + 28, 160 + 24, 160 + 56)
-
-static inline enum code_sigreturn code_sigreturn(__u64 code, bool narrow)
-{
-	const __u64 seven = code & 0x00ffffffffffffff;
-
-	if (narrow)
-		return code == 0x80cd00000077b858    ? CODE_SIGRETURN32
-		       : seven == 0x0080cd000000adb8 ? CODE_RT_SIGRETURN32
-						     : CODE_NO_SIGRETURN;
-	return code == 0x0f0000000fc0c748 || seven == 0x00050f0000000fb8 ? CODE_SIGRETURN : CODE_NO_SIGRETURN;
-}
-
 #define CODE_FRAME_BYTES (1 << 20) /* no frame is larger */
 
 /* How the code that is executed next leaves the frame. */
 enum code_return {
 	CODE_GOES_ON = 0, /* not within these bytes */
-	CODE_RETURNS = 1, /* the return address is SKIP bytes above SP */
-	CODE_POPS_FP = 2, /* the frame pointer is there, and the return address above it */
+	CODE_RETURNS =
+		1, /* the return address is SKIP bytes above SP; on arm64 in x30, and SP will be there */
+	/* the frame pointer is there, and the return address above it; on arm64 both are at SP, see below */
+	CODE_POPS_FP = 2,
 	CODE_LEAVES = 3, /* both are where the frame pointer points to */
 };
 
-/*
- * [add $SKIP, %rsp] [pop %rbp] ret, or leave; ret: nothing in between can be
- * jumped over, so this is what the frame will do.
- */
-static inline enum code_return code_return(__u64 code, __u32 *skip)
-{
-	bool pops;
-
-	*skip = 0;
-	if ((code & 0xffff) == 0xc3c9)
-		return CODE_LEAVES;
-	if ((code & 0xffffff) == 0xc48348) {
-		*skip = code >> 24 & 0xff;
-		if (*skip > 0x7f) /* it is signed */
-			return CODE_GOES_ON;
-		code >>= 32;
-	} else if ((code & 0xffffff) == 0xc48148) {
-		*skip = (__u32)(code >> 24);
-		if (*skip > CODE_FRAME_BYTES)
-			return CODE_GOES_ON;
-		code >>= 56;
-	}
-	pops = (code & 0xff) == 0x5d;
-	if (pops)
-		code >>= 8;
-	if ((code & 0xff) != 0xc3 && (code & 0xffff) != 0xc3f3)
-		return CODE_GOES_ON;
-	return pops ? CODE_POPS_FP : CODE_RETURNS;
-}
+/* The frames that a signal handler returns to. */
+enum code_sigreturn {
+	CODE_NO_SIGRETURN = 0,
+	CODE_SIGRETURN = 1, /* mov $15, %rax (or %eax); syscall. mov x8, #139; svc #0 */
+	CODE_SIGRETURN32 = 2, /* pop %eax; mov $119, %eax; int $0x80: SP points to the signal's number */
+	CODE_RT_SIGRETURN32 = 3, /* mov $173, %eax; int $0x80 */
+};
 
 /* What i386 code pops before it returns. */
 struct code_pops {
@@ -136,46 +47,10 @@ struct code_pops {
 	bool bx; /* the second callee-saved register is among them */
 };
 
-/*
- * The same of i386 code: [add $SKIP, %esp] [pop ...] ret, or leave; ret. The
- * kernel's code for system calls is such.
- */
-static inline enum code_return code_return32(__u64 code, struct code_pops *p)
-{
-	enum code_return way = CODE_RETURNS;
-
-	p->skip = p->more = 0;
-	p->bx = false;
-	if ((code & 0xffff) == 0xc3c9)
-		return CODE_LEAVES;
-	if ((code & 0xffff) == 0xc483) {
-		p->skip = code >> 16 & 0xff;
-		if (p->skip > 0x7f)
-			return CODE_GOES_ON;
-		code >>= 24;
-	} else if ((code & 0xffff) == 0xc481) {
-		p->skip = (__u32)(code >> 16);
-		if (p->skip > CODE_FRAME_BYTES)
-			return CODE_GOES_ON;
-		code >>= 48;
-	}
-	for (int i = 0; i < 8; i++, code >>= 8) {
-		__u32 op = code & 0xff;
-
-		if (op == 0xc3)
-			return way;
-		/* 58 to 5f: pop of a register; 5c is that of ESP */
-		if ((op & 0xf8) != 0x58 || op == 0x5c || (op == 0x5d && way == CODE_POPS_FP))
-			return CODE_GOES_ON;
-		p->bx |= op == 0x5b;
-		if (op == 0x5d)
-			way = CODE_POPS_FP;
-		else if (way == CODE_POPS_FP)
-			p->more += 4;
-		else
-			p->skip += 4;
-	}
-	return CODE_GOES_ON;
-}
+#if defined(UNWIND_ARM64)
+#include "unwind_code_arm64.h"
+#else
+#include "unwind_code_x86.h"
+#endif
 
 #endif

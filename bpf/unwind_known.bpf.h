@@ -33,8 +33,8 @@ struct unwind_known {
 	__u64 at;
 	/*
 	 * 63..16: known_tag(); 15..8: words down from the CFA to the second
-	 * callee-saved register, 0 = it stayed where it was; 7..0: the same for
-	 * the frame pointer
+	 * callee-saved register, 0 = it stayed where it was; on arm64, to the return
+	 * address; 7..0: the same for the frame pointer
 	 */
 	__u64 way;
 };
@@ -87,13 +87,14 @@ static __always_inline bool known_way(const struct unwind_rule *r, __u64 *at, __
 	*at = KNOWN_END;
 	if (r->ra == UNWIND_RA_END)
 		return !r->flags;
-	if (r->cfa != UNWIND_CFA_REG || r->ra != UNWIND_RA_CALL || r->flags || cfa & 7 || cfa >> 17)
+	if (r->cfa != UNWIND_CFA_REG || r->ra != (ARCH_LR ? UNWIND_RA_CFA : UNWIND_RA_CALL) || r->flags ||
+		cfa & 7 || cfa >> 17)
 		return false;
 	if (r->reg != ARCH_SP && r->reg != ARCH_FP)
 		return false;
 	*at = cfa >> 1 | (r->reg == ARCH_FP ? KNOWN_FP : KNOWN_SP);
 	/* UNWIND_BX_UNKNOWN is not a multiple of 8 */
-	if (bx & 7 || bx >> 11)
+	if (bx & 7 || bx >> 11 || (ARCH_LR && !bx))
 		return false;
 	*way = bx << 5;
 	if (r->fp == UNWIND_FP_SAME)
@@ -144,7 +145,7 @@ static __always_inline bool known_steps(
 	for (__u32 i = 0; i < KNOWN_STEPS; i++) {
 		const struct unwind_known_set *set = &known->set[known_set(pc, salt) & (KNOWN_SETS - 1)];
 		const struct unwind_known *k = &set->way[0];
-		__u64 cfa, ra, ra_at, fp_at, below;
+		__u64 cfa, ra, ra_at, ra_below, fp_at, below;
 
 		if (known_differs(k, pc, tag) && known_differs(++k, pc, tag))
 			break;
@@ -156,19 +157,20 @@ static __always_inline bool known_steps(
 		}
 		cfa = (k->at & KNOWN_FP ? w->fp : w->sp) + ((k->at & 0xfffc) << 1);
 		below = (k->way & 0xff) << 3;
-		ra_at = cfa - 8 - w->window_at;
-		fp_at = below ? ra_at + 8 - below : ra_at;
+		ra_below = ARCH_LR ? k->way >> 5 & 0x7f8 : 8;
+		ra_at = cfa - ra_below - w->window_at;
+		fp_at = below ? ra_at + ra_below - below : ra_at;
 		if (ra_at >= w->window_starts || fp_at >= w->window_starts) {
 			w->missed = w->window_at + fp_at;
 			break;
 		}
-		ra = *(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1)));
+		ra = CODE_ADDRESS(*(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1))));
 		if (cfa <= w->sp || !ra)
 			break;
 		if (below)
 			w->fp = *(__u64 *)(w->window + (fp_at & (UNWIND_WINDOW - 1)));
 		below = k->way >> 5 & 0x7f8;
-		if (below) {
+		if (!ARCH_LR && below) {
 			w->bx_from = BX_IN_MEMORY;
 			w->bx_at = cfa - below;
 		}
@@ -193,6 +195,8 @@ static __always_inline bool known_can(const struct unwind_walk *w)
 {
 	__u32 n = w->len;
 
+	if (ARCH_LR && w->sp_lost)
+		return false;
 	return n <= OFFCPU_DEPTH_MAX - KNOWN_STEPS && n + KNOWN_STEPS <= depth && w->fp_known && !w->retry &&
 	       !(w->exact && n);
 }

@@ -77,7 +77,9 @@ struct unwind_walk {
 	__u32 blob_bytes; /* of a frame */
 	__u8 blob_kind; /* enum hotspot_kind */
 	__u8 blobs; /* 0 = where the code heaps are was not read yet, 1 = read, 2 = not readable */
-	__u8 pad3[2];
+	/* arm64: a step by frame pointer led here, which does not say where the frame ends: no rule by SP */
+	__u8 sp_lost;
+	__u8 pad3;
 	__u64 blob; /* the address of an nmethod; 0 = it is none */
 	__u64 blob_place; /* struct java_frame.place of it */
 	__u32 n_java;
@@ -197,7 +199,7 @@ static __always_inline bool is_narrow(const struct unwind_walk *w)
 /* Register REG in the struct pt_regs at kernel address REGS. */
 static __always_inline bool saved_register(const struct unwind_walk *w, __u64 regs, __u32 reg, __u64 *value)
 {
-	if (bpf_probe_read_kernel(value, 8, (void *)(regs + arch_pt_regs[reg])))
+	if (bpf_probe_read_kernel(value, 8, (void *)(regs + arch_in_pt_regs(reg))))
 		return false;
 	*value &= w->mask;
 	return true;
@@ -206,11 +208,7 @@ static __always_inline bool saved_register(const struct unwind_walk *w, __u64 re
 /* From `ucontext` to register REG in it. */
 static __always_inline __u64 in_ucontext(const struct unwind_walk *w, __u32 reg)
 {
-	__u32 at = reg | (w->bytes & 4) << 2;
-
-	/* the mask is for the verifier of Linux 6.1, which does not know what an "or" can be */
-	barrier_var(at);
-	return arch_ucontext[at & (2 * ARCH_NARROW - 1)];
+	return arch_in_ucontext(reg, w->bytes);
 }
 
 /*

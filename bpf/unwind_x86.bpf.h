@@ -11,7 +11,8 @@
 
 #include "unwind_code.h"
 
-enum { ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 }; /* DWARF numbers */
+/* DWARF numbers. ARCH_LR: the register in which a call leaves the return address; 0 = it is on the stack. */
+enum { ARCH_LR = 0, ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 };
 
 #define ARCH_REGS 16
 #define ARCH_NARROW 16
@@ -24,6 +25,25 @@ enum { ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 }; /* DWARF numbers */
 const __u8 arch_pt_regs[ARCH_REGS] = { 80, 96, 88, 40, 104, 112, 32, 152, 72, 64, 56, 48, 24, 16, 8, 0 };
 const __u8 arch_ucontext[2 * ARCH_NARROW] = { 144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80,
 	88, 96, 44, 36, 40, 32, 20, 16, 24, 28 };
+
+static __always_inline __u64 arch_in_pt_regs(__u32 reg)
+{
+	return arch_pt_regs[reg];
+}
+
+static __always_inline __u64 arch_in_ucontext(__u32 reg, __u32 bytes)
+{
+	__u32 at = reg | (bytes & 4) << 2;
+
+	/* the mask is for the verifier of Linux 6.1, which does not know what an "or" can be */
+	barrier_var(at);
+	return arch_ucontext[at & (2 * ARCH_NARROW - 1)];
+}
+
+static __always_inline bool arch_walks_32bit(void)
+{
+	return true;
+}
 
 static __always_inline bool arch_is_32bit(const struct pt_regs *regs)
 {

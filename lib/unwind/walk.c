@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/walk.h"
 #include "capture/types.h"
-#include "unwind/x86.h"
+#include "unwind/host.h"
 #include "unwind_code.h"
 
 #include <string.h>
@@ -35,6 +35,7 @@ struct walk {
 	uint64_t go_sp, go_next, go_ra; /* as in struct unwind_walk */
 	bool retry; /* no row before the return address: check its own row for an end mark */
 	bool by_fp; /* at least one step was taken by frame pointer */
+	bool sp_lost; /* as in struct unwind_walk */
 	unsigned int stacks;
 };
 
@@ -81,13 +82,13 @@ static bool is_narrow(const struct walk *w)
 /* From `ucontext` to register REG in it. */
 static uint64_t in_ucontext(const struct walk *w, uint32_t reg)
 {
-	return unwindx86_ucontext(reg, is_narrow(w));
+	return HOST(ucontext)(reg, is_narrow(w));
 }
 
 /* Does REGS lack the thread's value of this register? */
 static bool is_unknown(const struct walk *w, uint32_t reg)
 {
-	return reg < UNWINDX86_REGS && w->opts->unknown >> reg & 1;
+	return reg < HOST_REGS && w->opts->unknown >> reg & 1;
 }
 
 static bool is_go(const struct unwind_rule *r)
@@ -98,11 +99,11 @@ static bool is_go(const struct unwind_rule *r)
 /* A register other than SP, FP and PC. Known only at the kernel entry and where a signal interrupted. */
 static bool other_register(const struct walk *w, uint32_t reg, uint64_t *value)
 {
-	if (reg >= UNWINDX86_REGS)
+	if (reg >= HOST_REGS)
 		return false;
 	if (!w->innermost)
 		return w->ucontext && word(w, w->ucontext + in_ucontext(w, reg), value);
-	*value = unwindx86_saved(w->regs, reg) & w->mask;
+	*value = HOST(saved)(w->regs, reg) & w->mask;
 	return !is_unknown(w, reg);
 }
 
@@ -110,8 +111,8 @@ static bool bx_register(const struct walk *w, uint64_t *value)
 {
 	if (w->bx_from == BX_IN_MEMORY)
 		return word(w, w->bx_at, value);
-	*value = unwindx86_saved(w->regs, UNWINDX86_BX) & w->mask;
-	return w->bx_from == BX_AT_ENTRY && !is_unknown(w, UNWINDX86_BX);
+	*value = HOST(saved)(w->regs, HOST_BX) & w->mask;
+	return w->bx_from == BX_AT_ENTRY && !is_unknown(w, HOST_BX);
 }
 
 /* Set where that register is for the caller of the frame that R leaves. */
@@ -119,7 +120,7 @@ static void follow_bx(struct walk *w, const struct unwind_rule *r)
 {
 	if (r->flags & UNWIND_SIGNAL) {
 		w->bx_from = BX_IN_MEMORY;
-		w->bx_at = w->ucontext + in_ucontext(w, UNWINDX86_BX);
+		w->bx_at = w->ucontext + in_ucontext(w, HOST_BX);
 	} else if (r->ra == UNWIND_RA_CALL && r->ra_off != UNWIND_BX_SAME) {
 		w->bx_from = r->ra_off == UNWIND_BX_UNKNOWN ? BX_LOST : BX_IN_MEMORY;
 		w->bx_at = w->cfa + (uint64_t)(int64_t)r->ra_off;
@@ -130,15 +131,15 @@ static void follow_bx(struct walk *w, const struct unwind_rule *r)
 
 static bool cfa_base(const struct walk *w, const struct unwind_rule *r, uint64_t *base)
 {
-	if (r->reg == UNWINDX86_SP) {
+	if (r->reg == HOST_SP) {
 		*base = w->sp;
 		return true;
 	}
-	if (r->reg == UNWINDX86_FP) {
+	if (r->reg == HOST_FP) {
 		*base = w->fp;
 		return w->fp_is == FP_KNOWN;
 	}
-	return r->reg == UNWINDX86_BX ? bx_register(w, base) : other_register(w, r->reg, base);
+	return r->reg == HOST_BX ? bx_register(w, base) : other_register(w, r->reg, base);
 }
 
 /* --- from one stack of a Go program to another: see bpf/unwind_go.bpf.h --- */
@@ -303,7 +304,7 @@ static bool goes_round(struct walk *w, const struct unwind_rule *r)
 {
 	if (w->exact || w->cfa > w->sp || (w->cfa == w->sp && r->ra == UNWIND_RA_REG))
 		return false;
-	return r->reg == UNWINDX86_SP || ++w->stacks > STACKS_MAX;
+	return r->reg == HOST_SP || ++w->stacks > STACKS_MAX;
 }
 
 static enum step by_rule(struct walk *w, const struct unwind_rule *r)
@@ -313,6 +314,7 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 
 	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &is) == ENDED || find_ra(w, r, &ra) == ENDED)
 		return ENDED;
+	ra = CODE_ADDRESS(ra);
 	w->go_copies = r->flags & UNWIND_GO_COPIES;
 	if (r->cfa == UNWIND_CFA_GO_TLS) {
 		w->go_came = r->reg == UNWIND_GO_CALLBACK ? GO_BY_CALLBACK : GO_BY_GOROUTINE;
@@ -321,14 +323,14 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
 	if (w->exact && is_narrow(w))
-		w->ucontext += (uint64_t)(int64_t)r->cfa_off - in_ucontext(w, UNWINDX86_SP);
+		w->ucontext += (uint64_t)(int64_t)r->cfa_off - in_ucontext(w, HOST_SP);
 	follow_bx(w, r);
 	if (goes_round(w, r))
 		return stop(w, REASON_LOOP);
 	/* an interrupted PC of 0 does not end the stack: something was called through a null pointer */
 	if (!ra && !w->exact)
 		return complete(w);
-	w->innermost = w->retry = false;
+	w->innermost = w->retry = w->sp_lost = false;
 	w->pc = ra;
 	w->sp = w->cfa;
 	w->fp = fp;
@@ -363,16 +365,46 @@ static bool code_before(const struct walk *w, uint64_t ra, uint64_t *before, enu
 	return *kind != SNAPWALK_NO_MAPPING && w->opts->code(w->opts->ctx, ra - sizeof(*before), before);
 }
 
+/* As called_from() of bpf/unwind.bpf.h. */
+static bool called_from(const struct walk *w, uint64_t *ra)
+{
+	if (!HOST_LR)
+		return word(w, w->sp, ra);
+	if (!other_register(w, HOST_LR, ra))
+		return false;
+	*ra = CODE_ADDRESS(*ra);
+	return true;
+}
+
 /* As step_by_leaf() of bpf/unwind.bpf.h; false if nothing proves the step. */
 static bool by_leaf(struct walk *w, bool null)
 {
 	enum snapwalk_code kind;
 	uint64_t ra, before;
 
-	if (!w->opts->code || !word(w, w->sp, &ra) || !code_before(w, ra, &before, &kind) ||
+	if (!w->opts->code || !called_from(w, &ra) || !code_before(w, ra, &before, &kind) ||
 		!(null ? code_after_call(before) : code_calls(before, ra, w->pc)))
 		return false;
-	to_caller(w, ra, w->sp + w->bytes, w->fp);
+	to_caller(w, ra, w->sp + (HOST_LR ? 0 : w->bytes), w->fp);
+	return true;
+}
+
+/* What code_return() or code_in_plt() of a machine with a link register prove. False if nothing. */
+static bool by_link(struct walk *w, enum code_return way, uint32_t skip, enum step *ret)
+{
+	uint64_t ra, fp = w->fp;
+
+	if (way == CODE_RETURNS && !called_from(w, &ra))
+		return false;
+	if (way == CODE_POPS_FP) {
+		if (!word(w, w->sp, &fp) || !word(w, w->sp + 8, &ra)) {
+			*ret = stop(w, REASON_MEMORY);
+			return true;
+		}
+		w->fp_is = FP_KNOWN;
+		ra = CODE_ADDRESS(ra);
+	}
+	*ret = to_caller(w, ra, w->sp + skip, fp);
 	return true;
 }
 
@@ -389,6 +421,8 @@ static bool by_code(struct walk *w, enum step *ret)
 	enum code_return way;
 
 	*ret = GO_ON;
+	if (w->sp_lost)
+		return false;
 	/* the next page may be missing, and what cannot be read proves nothing */
 	if (!w->opts->code(w->opts->ctx, w->pc - sizeof(before), &before))
 		before = 0;
@@ -402,6 +436,10 @@ static bool by_code(struct walk *w, enum step *ret)
 	if (is_narrow(w) && !w->exact)
 		return false;
 	way = is_narrow(w) ? code_return32(after, &pops) : code_return(after, &pops.skip);
+	if (HOST_LR && w->exact && code_in_plt(before, after))
+		way = CODE_RETURNS;
+	if (HOST_LR && (way == CODE_RETURNS || way == CODE_POPS_FP))
+		return by_link(w, way, pops.skip, ret);
 	if (way == CODE_LEAVES && w->fp_is == FP_KNOWN && w->fp >= w->sp)
 		sp = w->fp;
 	else if (way == CODE_GOES_ON || way == CODE_LEAVES)
@@ -442,11 +480,13 @@ static enum step by_fp(struct walk *w, enum snapwalk_code code)
 		w->by_fp = true;
 		return complete(w);
 	}
+	ra = CODE_ADDRESS(ra);
 	if (!code_before(w, ra, &before, &kind) ||
 		(!code_after_call(before) && !(kind == SNAPWALK_NO_TABLE && code_after_jump(before))))
 		return no_row(w, code);
 	w->by_fp = true;
 	w->bx_from = BX_LOST;
+	w->sp_lost = HOST_LR;
 	return to_caller(w, ra, w->fp + 2 * (uint64_t)w->bytes, fp);
 }
 
@@ -460,6 +500,12 @@ static enum step without_row(struct walk *w, enum snapwalk_code code)
 	if (by_code(w, &ret))
 		return ret;
 	return w->opts->no_fp ? no_row(w, code) : by_fp(w, code);
+}
+
+/* As in bpf/unwind.bpf.h. */
+static bool needs_lost_sp(const struct walk *w, const struct unwind_rule *r)
+{
+	return w->sp_lost && (r->reg == HOST_SP || r->fp == UNWIND_FP_AT_SP || r->ra == UNWIND_RA_AT_SP);
 }
 
 static enum step by_table(struct walk *w, const struct unwind_rule *r)
@@ -478,7 +524,7 @@ static enum step by_table(struct walk *w, const struct unwind_rule *r)
 		w->end->len--;
 		return GO_ON;
 	}
-	if ((r->flags & UNWIND_IN_SYSCALL) && !(w->innermost && w->in_syscall))
+	if (((r->flags & UNWIND_IN_SYSCALL) && !(w->innermost && w->in_syscall)) || needs_lost_sp(w, r))
 		return without_row(w, SNAPWALK_TABLE);
 	return by_rule(w, r);
 }
@@ -513,6 +559,11 @@ static enum step step(struct walk *w, __u64 *frames)
 		w->end->verdict = VERDICT_TRUNCATED;
 		return ENDED;
 	}
+	if (HOST_LR && is_narrow(w)) {
+		frames[n] = w->pc;
+		w->end->len = n + 1;
+		return stop(w, REASON_COMPAT);
+	}
 	if (w->pc >> 63) {
 		w->end->code = SNAPWALK_NO_MAPPING;
 		return stop(w, REASON_NO_MAPPING);
@@ -543,7 +594,7 @@ static bool at_entry(const struct walk *w)
 void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct snapwalk_memory *memory,
 	__u64 *frames, struct snapwalk_end *ret)
 {
-	const bool narrow = unwindx86_is_narrow(regs);
+	const bool narrow = HOST(is_narrow)(regs);
 	const uint64_t mask = narrow ? UINT32_MAX : UINT64_MAX;
 	struct walk w = { .opts = opts,
 		.mem = memory,
@@ -551,14 +602,14 @@ void snapwalk(const struct snapwalk_opts *opts, const __u64 *regs, const struct 
 		.end = ret,
 		.mask = mask,
 		.bytes = narrow ? 4 : 8,
-		.pc = unwindx86_saved(regs, UNWINDX86_RA) & mask,
-		.sp = unwindx86_saved(regs, UNWINDX86_SP) & mask,
-		.fp = unwindx86_saved(regs, UNWINDX86_FP) & mask,
+		.pc = HOST(saved)(regs, HOST_PC) & mask,
+		.sp = HOST(saved)(regs, HOST_SP) & mask,
+		.fp = HOST(saved)(regs, HOST_FP) & mask,
 		.bx_from = BX_AT_ENTRY,
 		.innermost = true,
 		.exact = true,
-		.fp_is = opts->unknown >> UNWINDX86_FP & 1 ? FP_UNKNOWN : FP_KNOWN,
-		.in_syscall = unwindx86_in_syscall(regs) };
+		.fp_is = opts->unknown >> HOST_FP & 1 ? FP_UNKNOWN : FP_KNOWN,
+		.in_syscall = HOST(in_syscall)(regs) };
 
 	*ret = (struct snapwalk_end){ 0 };
 	while (step(&w, frames) == GO_ON)
