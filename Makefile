@@ -92,12 +92,14 @@ ifneq ($(STATIC),)
 LIBS := -Wl,--start-group $(LIBS) -lelf -Wl,--end-group
 endif
 
-# clang -target bpf does not look into the multiarch folder, where asm/types.h is
+# clang -target bpf does not look into the multiarch folder, where asm/types.h is; of another machine, it is that in
+# the folder that CC='aarch64-linux-gnu-gcc --sysroot=DIR' names
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+SYSROOT := $(patsubst %/,%,$(shell $(CC) -print-sysroot 2>/dev/null))
 # the compiler's target, which need not be this machine
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))))
 BPF_CFLAGS := -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter \
-	-D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -idirafter /usr/include/$(MULTIARCH)
+	-D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -idirafter $(SYSROOT)/usr/include/$(MULTIARCH)
 # BTF has the names of the sources, and becomes part of the tools, which should not say where they were built.
 BPF_CFLAGS += '-ffile-prefix-map=$(CURDIR)=.'
 

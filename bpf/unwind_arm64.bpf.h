@@ -12,7 +12,8 @@
 #include "unwind_code.h"
 
 /* DWARF numbers. There is no second callee-saved register: no number of a rule is ARCH_BX. */
-enum { ARCH_BX = 255, ARCH_FP = 29, ARCH_LR = 30, ARCH_SP = 31 };
+enum { ARCH_BX = 255, ARCH_FP = 29, ARCH_SP = 31 };
+#define ARCH_LR 30 /* the register in which a call leaves the return address */
 
 #define ARCH_REGS 32
 #define ARCH_USER32 0x10 /* of pstate: PSR_MODE32_BIT */

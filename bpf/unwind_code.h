@@ -47,7 +47,8 @@ struct code_pops {
 	bool bx; /* the second callee-saved register is among them */
 };
 
-#if defined(UNWIND_ARM64)
+/* A reader of x86-64 files on any machine defines UNWIND_CODE_X86. */
+#if defined(UNWIND_ARM64) && !defined(UNWIND_CODE_X86)
 #include "unwind_code_arm64.h"
 #else
 #include "unwind_code_x86.h"

@@ -11,8 +11,8 @@
 
 #include "unwind_code.h"
 
-/* DWARF numbers. ARCH_LR: the register in which a call leaves the return address; 0 = it is on the stack. */
-enum { ARCH_LR = 0, ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 };
+enum { ARCH_BX = 3, ARCH_FP = 6, ARCH_SP = 7 }; /* DWARF numbers */
+#define ARCH_LR 0 /* the register in which a call leaves the return address; 0 = it is on the stack */
 
 #define ARCH_REGS 16
 #define ARCH_NARROW 16

@@ -2,6 +2,7 @@
 #include "procfs/helper.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "system/drop.h"
 #include "system/privileges.h"
 #include "system/sandbox.h"
 
@@ -712,7 +713,7 @@ static const struct syscall_rule memory_rules[] = { BASE_RULES, SYSCALL_ALLOW(pr
 		mmap, SYSCALL_BITS(2, PROT_EXEC, 0), SYSCALL_BITS(3, MAP_ANONYMOUS, MAP_ANONYMOUS)),
 	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_SEIZE)),
 	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_INTERRUPT)),
-	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_GETREGS)),
+	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, DROP_PTRACE_REGISTERS)),
 	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_DETACH)),
 	SYSCALL_ALLOW_IF(ptrace, SYSCALL_INT(0, PTRACE_POKEUSER)) };
 

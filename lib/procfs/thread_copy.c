@@ -16,7 +16,11 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
+#if defined(__aarch64__)
+#define THREAD_COPY_BELOW_SP 0
+#else
 #define THREAD_COPY_BELOW_SP 128 /* bytes that belong to a leaf function, by the x86-64 ABI */
+#endif
 
 #define PAGE 4096u
 #define PIECES (THREAD_COPY_AREA_BYTES / PAGE + 1)
@@ -149,7 +153,9 @@ void quiet_copy_begin(struct thread_copy *c, const struct quiet_copy_call *call)
 	c->head.regs[THREAD_COPY_SP] = call->sp;
 	c->head.regs[THREAD_COPY_PC] = call->pc;
 	c->head.regs[THREAD_COPY_CALL] = (uint64_t)call->number;
+#if defined(__x86_64__)
 	c->head.regs[THREAD_COPY_AX] = (uint64_t)-ENOSYS; /* as inside a call */
+#endif
 }
 
 int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,
@@ -175,6 +181,27 @@ int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, stru
 	return rc ? rc : before == after ? 0 : -EAGAIN;
 }
 
+#if defined(__aarch64__)
+bool quiet_copy_is_timed(const struct quiet_copy_call *c, bool narrow)
+{
+	(void)narrow;
+	switch (c->number) {
+	case -1: /* no call */
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_restart_syscall:
+	case SYS_futex:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_ppoll:
+	case SYS_pselect6:
+	case SYS_rt_sigsuspend:
+		return false;
+	default:
+		return true;
+	}
+}
+#else
 /* System call numbers of i386: arch/x86/entry/syscalls/syscall_32.tbl. */
 enum { I386_CLOSE = 6, I386_IPC = 117, I386_SEMTIMEDOP = 4 /* first argument of ipc */ };
 
@@ -225,6 +252,7 @@ bool quiet_copy_is_timed(const struct quiet_copy_call *c, bool narrow)
 		return false;
 	}
 }
+#endif
 
 #define STOP_COPY_WAIT_MS 200
 
@@ -276,8 +304,29 @@ static void begin_again(struct stop *s, const struct user_regs_struct *r)
 	s->reported->again = (int64_t)r->orig_rax;
 	s->reported->again_arg = narrow ? (uint32_t)r->rbx : r->rdi;
 }
+#elif defined(__aarch64__)
+static int take_registers(struct stop *s, struct user_regs_struct *r)
+{
+	struct iovec all = { r, sizeof(*r) };
+
+	if (ptrace(PTRACE_GETREGSET, s->tid, (void *)NT_PRSTATUS, &all) != 0)
+		return -errno;
+	if (all.iov_len != sizeof(*r))
+		return -ENOEXEC; /* the registers of 32-bit Arm code */
+	s->copy->head = (struct thread_copy_head){ .all = 1 };
+	memcpy(s->copy->head.regs, r, sizeof(*r));
+	s->copy->head.regs[THREAD_COPY_CALL] =
+		(uint64_t)-1; /* the stop has ended it, or it will be restarted */
+	return 0;
+}
+
+/* See quiet_copy_is_timed(). */
+static void begin_again(struct stop *s, const struct user_regs_struct *r)
+{
+	(void)s, (void)r;
+}
 #else
-/* The register words (THREAD_COPY_*) and the way to restart a call are those of x86-64. */
+/* The register words (THREAD_COPY_*) and the way to restart a call are not known. */
 static int take_registers(struct stop *s, struct user_regs_struct *r)
 {
 	(void)s, (void)r;

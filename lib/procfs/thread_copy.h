@@ -11,11 +11,16 @@
 #include <sys/types.h>
 
 /*
- * The words of x86-64's struct pt_regs, as in struct offcpu_ev_snapshot.
- * Source: arch/x86/include/uapi/asm/ptrace.h.
+ * The words of the architecture's struct pt_regs, as in struct offcpu_ev_snapshot.
+ * Sources: arch/x86/include/uapi/asm/ptrace.h, arch/arm64/include/asm/ptrace.h.
  */
+#if defined(__aarch64__)
+#define THREAD_COPY_REGS 36
+enum { THREAD_COPY_SP = 31, THREAD_COPY_PC = 32, THREAD_COPY_CALL = 35 };
+#else
 #define THREAD_COPY_REGS 21
 enum { THREAD_COPY_AX = 10, THREAD_COPY_CALL = 15, THREAD_COPY_PC = 16, THREAD_COPY_SP = 19 };
+#endif
 
 #define THREAD_COPY_AREAS 8 /* from the stack of a Go thread to that of its goroutine there are five more */
 #define THREAD_COPY_AREA_BYTES (64u << 10)
@@ -27,7 +32,7 @@ struct thread_copy_area {
 struct thread_copy_head {
 	uint64_t regs[THREAD_COPY_REGS];
 	uint64_t tls; /* base of the thread's local storage; 0 = not known */
-	uint32_t all; /* 0 = only PC and SP are known; AX and CALL show whether it is in a call */
+	uint32_t all; /* 0 = only PC and SP are known; CALL (and AX) show whether it is in a call */
 	uint32_t n_areas;
 	struct thread_copy_area areas[THREAD_COPY_AREAS];
 };
@@ -89,6 +94,10 @@ int quiet_copy_take(pid_t pid, pid_t tid, const uint64_t *wanted, size_t n, stru
  * Does this call have a time limit that would begin again after a stop? See
  * signal(7), "Interruption of system calls and library functions by stop
  * signals". NARROW: the number is one of i386.
+ *
+ * On arm64, also: could it end with EINTR at a stop? There a debugger does not see
+ * the first argument that would be needed to restart it. Only calls that the kernel
+ * itself is known to restart are not such.
  */
 bool quiet_copy_is_timed(const struct quiet_copy_call *call, bool narrow);
 
@@ -121,7 +130,7 @@ struct stop_copy_report {
  *   -EPERM      not allowed, or it is traced already
  *   -ESRCH      gone
  *   -ETIMEDOUT  it did not stop
- *   -ENOEXEC    on another architecture than x86-64
+ *   -ENOEXEC    a 32-bit thread on arm64; on another architecture than x86-64 and arm64
  * or another -errno.
  */
 int stop_copy_take(pid_t tid, const uint64_t *wanted, size_t n, struct thread_copy *copy,

@@ -10,7 +10,7 @@
 #include "system/privileges.h"
 #include "system/proc.h"
 #include "unwind/walk.h"
-#include "unwind/x86.h"
+#include "unwind/host.h"
 #include "unwind_code.h"
 
 #include <elf.h>
@@ -69,7 +69,8 @@ static void ptmaps_free(struct ptmaps *s)
 	free(s->remade);
 }
 
-/* EM_386 if process PID runs an i386 program, EM_X86_64 for x32, which is 32-bit too; 0 = another one. */
+/* EM_386 if process PID runs an i386 program, EM_X86_64 for x32, EM_ARM for another one of 32 bits; 0 = none
+ * of these. */
 static uint16_t machine_of_32_bit(const struct thread_memory *r, uint32_t pid)
 {
 	char head[PROCFILE_EXE_BYTES];
@@ -100,7 +101,8 @@ static int take_text(struct ptmaps *s, char *text, struct err *e)
 	return 0;
 }
 
-/* Read the mappings. -ENOEXEC for an x32 program; -ESRCH, -EACCES and the like, with the message. */
+/* Read the mappings. -ENOEXEC for an x32 program, and a 32-bit one of arm64; -ESRCH, -EACCES and the like,
+ * with the message. */
 static int ptmaps_read(struct ptmaps *s, const struct thread_memory *r, uint32_t pid, struct err *e)
 {
 	_cleanup_close_ int fd = procaccess_open(r->broker, BROKER_MAPS, pid);
@@ -119,7 +121,8 @@ static int ptmaps_read(struct ptmaps *s, const struct thread_memory *r, uint32_t
 	s->hash = 0;
 	machine = machine_of_32_bit(r, pid);
 	if (machine && machine != EM_386)
-		return err_set(e, -ENOEXEC, "process %u runs an x32 program", pid);
+		return err_set(e, -ENOEXEC, "process %u runs %s program", pid,
+			machine == EM_X86_64 ? "an x32" : "a 32-bit");
 	s->narrow = machine == EM_386;
 	rc = take_text(s, TAKE_PTR(text), e);
 	s->hash = rc ? 0 : hash;
@@ -530,7 +533,7 @@ static bool code(void *ctx, uint64_t addr, uint64_t *word)
 /* Walk the copy, into `end` and `frames`. */
 static int walk(struct user_stacks *p, struct err *e)
 {
-	const uint32_t quiet = ~(1u << UNWINDX86_SP | 1u << UNWINDX86_RA);
+	const uint32_t quiet = ~(1u << HOST_SP); /* but for SP and PC */
 	const struct thread_copy_head *c = &p->copy->head;
 	struct walking w = { .p = p, .began_ns = now_ns() };
 	const struct snapwalk_opts opts = { .depth = FRAMES,
@@ -558,7 +561,7 @@ static int walk(struct user_stacks *p, struct err *e)
 	/* a program of either kind may contain code of the other: the system call says which it is in */
 	if (!c->all && p->maps.narrow &&
 		(!code(&w, regs[THREAD_COPY_PC] - 8, &before) || !code_after_syscall(before, false)))
-		regs[UNWINDX86_CS] = UNWINDX86_USER32_CS;
+		HOST(set_narrow)(regs);
 	snapwalk(&opts, regs, &memory, p->frames, &p->end);
 	return 0;
 }
@@ -742,7 +745,8 @@ static int take(struct user_stacks *p, pid_t tid, const struct user_stacks_copy 
 	struct way quiet = { .tid = tid, .made = made };
 	int rc = go(p, &quiet, why, e);
 
-	if (rc && rc != -EAGAIN && rc != -ENODATA)
+	/* arm64: what is stopped must be known to be in no call that ends with EINTR */
+	if (rc && (HOST_LR || (rc != -EAGAIN && rc != -ENODATA)))
 		return rc;
 	/*
 	 * If SP does not point to memory, a stop adds nothing and may do harm: x86-64 cannot return to a

@@ -4,12 +4,12 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "capture/types.h"
+#include "unwind/host.h"
 #include "unwind/walk.h"
 
 #include <string.h>
 
 #define AGAIN_NS UINT64_C(4000000) /* between tries at snapshots that are not ready */
-#define PC_WORD 16 /* in the registers: struct pt_regs of x86-64 */
 #define HEAD_BYTES offsetof(struct offcpu_ev_snapshot, stack)
 
 struct snap {
@@ -151,7 +151,7 @@ static enum snapwalk_code find(void *ctx, uint64_t pc, const struct unwind_rule 
 static bool code(void *ctx, uint64_t addr, uint64_t *word)
 {
 	const struct walking *w = ctx;
-	const uint64_t pc = w->ev->regs[PC_WORD];
+	const uint64_t pc = HOST(saved)(w->ev->regs, HOST_PC);
 
 	if (addr != pc && addr + sizeof(*word) != pc)
 		return false;

@@ -254,12 +254,24 @@ static uint64_t own_tls(void)
 	return 0;
 }
 
+#if defined(__aarch64__)
+/* struct pt_regs of arm64: arch/arm64/include/asm/ptrace.h. */
+static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
+{
+	enum { X8 = 8, ORIG_X0 = 34, SYSCALLNO = 35 };
+
+	return regs[X8] == c->number && (uint32_t)regs[SYSCALLNO] == c->number && regs[0] == c->arg[0] &&
+	       regs[ORIG_X0] == c->arg[0] && regs[1] == c->arg[1] && regs[2] == c->arg[2];
+}
+#define REGS_WORDS 36
+#else
 static bool is_call(const uint64_t *regs, const struct kernel_peek_call *c)
 {
 	(void)regs, (void)c;
 	return false;
 }
 #define REGS_WORDS 1
+#endif
 #endif
 
 /* Find the registers of this very system call in the last bytes of a stack at STACK of SIZE bytes. */

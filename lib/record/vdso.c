@@ -20,7 +20,7 @@ enum vdso_kind vdso_kind(const struct procmap *m)
 {
 	if (strcmp(m->path, "[vdso]") != 0)
 		return VDSO_NONE;
-	return m->end > UINT32_MAX ? VDSO_X86_64 : VDSO_I386;
+	return m->end > UINT32_MAX ? VDSO_WIDE : VDSO_I386;
 }
 
 static uint8_t *copy(const void *bytes, size_t len)
@@ -30,6 +30,7 @@ static uint8_t *copy(const void *bytes, size_t len)
 	return ret ? memcpy(ret, bytes, len) : NULL;
 }
 
+#ifdef SYS_arch_prctl
 /* What the child found; shared with it. */
 struct found {
 	size_t len;
@@ -85,10 +86,8 @@ static void map_i386(struct found *f)
 	each_own(add_range, &own);
 	for (size_t i = 0; i < own.n; i++)
 		munmap((void *)(uintptr_t)own.of[i].start, own.of[i].end - own.of[i].start);
-#ifdef SYS_arch_prctl
 	if (syscall(SYS_arch_prctl, MAP_VDSO_X32, 0UL) < 0 && syscall(SYS_arch_prctl, MAP_VDSO_I386, 0UL) > 0)
 		each_own(take_image, f);
-#endif
 }
 
 static uint8_t *image_i386(size_t *len)
@@ -113,6 +112,13 @@ static uint8_t *image_i386(size_t *len)
 	munmap(f, sizeof(*f));
 	return ret;
 }
+#else
+static uint8_t *image_i386(size_t *len)
+{
+	(void)len;
+	return NULL;
+}
+#endif
 
 uint8_t *vdso_image(enum vdso_kind kind, size_t *len)
 {
@@ -121,7 +127,7 @@ uint8_t *vdso_image(enum vdso_kind kind, size_t *len)
 	*len = 0;
 	if (kind == VDSO_I386)
 		return image_i386(len);
-	if (kind != VDSO_X86_64 || !own)
+	if (kind != VDSO_WIDE || !own)
 		return NULL;
 	*len = 2 * (size_t)sysconf(_SC_PAGESIZE);
 	return copy(own, *len);

@@ -12,7 +12,7 @@
 #include "base/base.h"
 #include "system/maps.h"
 
-enum vdso_kind { VDSO_NONE, VDSO_X86_64, VDSO_I386, VDSO_KINDS };
+enum vdso_kind { VDSO_NONE, VDSO_WIDE /* of 64-bit programs */, VDSO_I386, VDSO_KINDS };
 
 /*
  * Which image is mapped as M? VDSO_NONE: M is not a vdso. That of an i386 program

@@ -79,6 +79,7 @@ static void run_user(struct stackcase_report *r, const struct stackcase_env *env
 		missed ? "; the caller is missing, as before 6.11" : "");
 }
 
+#ifdef __x86_64__
 /* Check that FRAMES contain each name of WANT, in this order. */
 static bool has_in_order(struct stackcase_report *r, const struct kallsyms *ks, const char *const want[5],
 	const uint64_t *frames, size_t n)
@@ -93,6 +94,7 @@ static bool has_in_order(struct stackcase_report *r, const struct kallsyms *ks, 
 	}
 	return !want[at] || stackcase_fail(r, "%s is not in the kernel stack where it belongs", want[at]);
 }
+#endif
 
 static void check_kernel(
 	struct stackcase_report *r, enum stackshot_type type, const uint64_t *frames, size_t n)

@@ -291,7 +291,7 @@ static const struct syscall_rule trace_rules[] = {
 	SYSCALL_ALLOW(process_vm_readv),
 	PTRACE(PTRACE_SEIZE),
 	PTRACE(PTRACE_INTERRUPT),
-	PTRACE(PTRACE_GETREGS),
+	PTRACE(DROP_PTRACE_REGISTERS),
 	PTRACE(PTRACE_POKEUSER),
 };
 

@@ -16,6 +16,13 @@
 #include "base/err.h"
 #include "system/syscall_filter.h"
 
+/* The request of ptrace(2) by which procfs/thread_copy.h reads registers. */
+#if defined(__aarch64__)
+#define DROP_PTRACE_REGISTERS PTRACE_GETREGSET
+#else
+#define DROP_PTRACE_REGISTERS PTRACE_GETREGS
+#endif
+
 struct priv_drop_opts {
 	uint64_t keep; /* a bit set of capabilities that stay permitted and effective; 0 = none */
 	const char *const

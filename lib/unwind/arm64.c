@@ -20,6 +20,11 @@ bool unwindarm64_is_narrow(const __u64 *pt_regs)
 	return pt_regs[UNWINDARM64_PSTATE_WORD] & MODE32_BIT;
 }
 
+void unwindarm64_set_narrow(__u64 *pt_regs)
+{
+	pt_regs[UNWINDARM64_PSTATE_WORD] |= MODE32_BIT;
+}
+
 bool unwindarm64_in_syscall(const __u64 *pt_regs)
 {
 	return (int32_t)pt_regs[UNWINDARM64_CALL_WORD] >= 0;

@@ -12,13 +12,7 @@
 #include "unwind_abi.h"
 
 /* DWARF numbers. BX: there is no such register. PC is only of a struct pt_regs. */
-enum {
-	UNWINDARM64_FP = 29,
-	UNWINDARM64_LR = 30,
-	UNWINDARM64_SP = 31,
-	UNWINDARM64_PC = 32,
-	UNWINDARM64_BX = 255
-};
+enum { UNWINDARM64_FP = 29, UNWINDARM64_SP = 31, UNWINDARM64_PC = 32, UNWINDARM64_BX = 255 };
 #define UNWINDARM64_REGS 32 /* general registers */
 
 /* The words of a struct pt_regs behind the registers. */
@@ -29,6 +23,7 @@ unsigned int unwindarm64_ucontext(unsigned int reg, bool narrow);
 
 /* Does a thread with these registers execute 32-bit Arm code? */
 bool unwindarm64_is_narrow(const __u64 *pt_regs);
+void unwindarm64_set_narrow(__u64 *pt_regs);
 
 bool unwindarm64_in_syscall(const __u64 *pt_regs);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "unwind/go.h"
 #include "unwind/x86.h"
+#define UNWIND_CODE_X86
 #include "unwind_code.h"
 
 #include <errno.h>

@@ -18,8 +18,8 @@ enum {
 	HOST_SP = UNWINDARM64_SP,
 	HOST_PC = UNWINDARM64_PC,
 	HOST_BX = UNWINDARM64_BX,
-	HOST_LR = UNWINDARM64_LR,
 };
+#define HOST_LR 30
 #define HOST(name) unwindarm64_##name
 #else
 #include "unwind/x86.h"
@@ -29,8 +29,8 @@ enum {
 	HOST_SP = UNWINDX86_SP,
 	HOST_PC = UNWINDX86_RA,
 	HOST_BX = UNWINDX86_BX,
-	HOST_LR = 0,
 };
+#define HOST_LR 0
 #define HOST(name) unwindx86_##name
 #endif
 

@@ -24,6 +24,11 @@ bool unwindx86_is_narrow(const __u64 *pt_regs)
 	return pt_regs[UNWINDX86_CS] == UNWINDX86_USER32_CS;
 }
 
+void unwindx86_set_narrow(__u64 *pt_regs)
+{
+	pt_regs[UNWINDX86_CS] = UNWINDX86_USER32_CS;
+}
+
 bool unwindx86_in_syscall(const __u64 *pt_regs)
 {
 	enum { AX = 10, ORIG_AX = 15 }; /* words */

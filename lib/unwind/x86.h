@@ -32,6 +32,7 @@ unsigned int unwindx86_ucontext(unsigned int reg, bool narrow);
 
 /* Does a thread with these registers execute i386 code? */
 bool unwindx86_is_narrow(const __u64 *pt_regs);
+void unwindx86_set_narrow(__u64 *pt_regs);
 
 /*
  * One instruction, as far as code that switches stacks needs it. Not decoded:
