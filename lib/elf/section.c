@@ -48,6 +48,18 @@ static bool is_named(const char *have, const char *name, bool *z)
 
 typedef bool unpacker(uint8_t *to, size_t size, const uint8_t *from, size_t n);
 
+#if defined(__aarch64__)
+/*
+ * Before 1.15 libdeflate reads /proc/self/auxv to know this CPU, the first time that it computes
+ * something: in the sandbox of a worker this system call kills the process. So do it as
+ * the program starts.
+ */
+__attribute__((constructor)) static void know_cpu(void)
+{
+	libdeflate_adler32(1, "", 1);
+}
+#endif
+
 /* Decompress N bytes to exactly SIZE. libdeflate is twice as fast as zlib for whole sections. */
 static bool unpack_zlib(uint8_t *to, size_t size, const uint8_t *from, size_t n)
 {

@@ -9,12 +9,13 @@
  *
  *   chain [DEPTH]   DEPTH: how often the thread "chain-deep" recurses
  */
+#include "direct.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,40 +29,24 @@ static uint32_t ready;
 NOINLINE long block_in_read(int fd)
 {
 	char c;
-	long ret;
 
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"((long)SYS_read), "D"((long)fd), "S"(&c), "d"(1L)
-			 : "rcx", "r11", "memory");
-	return ret;
+	return direct_syscall(SYS_read, fd, (long)&c, 1, 0);
 }
 
 NOINLINE long block_in_nanosleep(void)
 {
 	struct timespec ts = { .tv_sec = 1000 };
-	long ret;
 
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"((long)SYS_nanosleep), "D"(&ts), "S"(NULL)
-			 : "rcx", "r11", "memory");
-	return ret;
+	return direct_syscall(SYS_nanosleep, (long)&ts, 0, 0, 0);
 }
 
 NOINLINE long block_in_futex(void)
 {
 	static uint32_t word;
-	register long timeout __asm__("r10") = 0;
-	long ret;
 
 	/* a leaf that uses no stack gets no frame unless it takes its frame address */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"((long)SYS_futex), "D"(&word), "S"(128L), "d"(0L), "r"(timeout)
-			 : "rcx", "r11", "memory");
-	return ret;
+	return direct_syscall(SYS_futex, (long)&word, 128, 0, 0);
 }
 
 #define CALLS(name, expr)                                                                                    \

@@ -252,7 +252,11 @@ static void start(const char *name, void *(*run)(void *))
 static void wait_for_the_end(void)
 {
 	for (;;)
+#ifdef SYS_pause
 		sys(SYS_pause, 0, 0, 0, 0);
+#else
+		sys(SYS_ppoll, 0, 0, 0, 0);
+#endif
 }
 
 int main(int argc, char **argv)

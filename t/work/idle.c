@@ -4,31 +4,23 @@
  * thread reads stdin. Prints its PID when all of them are about to wait. Ends
  * when stdin does.
  */
+#include "direct.h"
+
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static uint32_t never, ready;
 
-/* Inline assembly: libc's syscall() has no frame of its own, so a walk would miss its caller. */
 __attribute__((noinline)) static long wait_for_ever(void)
 {
-	register long timeout __asm__("r10") = 0;
-	long ret;
-
 	/* a leaf that uses no stack gets no frame unless it takes its frame address */
 	__asm__ volatile("" : : "r"(__builtin_frame_address(0)));
-	__asm__ volatile(
-		"syscall"
-		: "=a"(ret)
-		: "0"((long)SYS_futex), "D"(&never), "S"((long)FUTEX_WAIT_PRIVATE), "d"(0L), "r"(timeout)
-		: "rcx", "r11", "memory");
-	return ret;
+	return direct_syscall(SYS_futex, (long)&never, FUTEX_WAIT_PRIVATE, 0, 0);
 }
 
 static void *idle(void *arg)
