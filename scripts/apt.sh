@@ -8,6 +8,7 @@
 #   $suites  the suites to read, of the mirror that apt on this machine uses
 #   $ubuntu  suites of Ubuntu to read too, with trixie among $suites: its keyring is
 #            a package of Debian's (optional)
+#   $architecture  of the packages (optional: amd64)
 #
 #   run_apt COMMAND ARG...  apt-get or apt-cache with these settings
 #   update                  updates the package lists once a day; if the mirror is
@@ -17,7 +18,7 @@ apt_options() {
 	printf '%s\n' "Dir::Etc::sourcelist=$apt/sources.list" Dir::Etc::sourceparts=- Dir::Etc::preferences=/dev/null \
 		Dir::Etc::preferencesparts=/dev/null "Dir::State=$apt" "Dir::State::lists=$apt/lists" "Dir::State::status=$apt/nothing" \
 		"Dir::Cache=$apt/cache" Dir::Cache::pkgcache= Dir::Cache::srcpkgcache= Dir::Log=/dev Dir::Log::Terminal= \
-		APT::Architecture=amd64 APT::Architectures=amd64 APT::Sandbox::User=root Acquire::Languages=none \
+		"APT::Architecture=${architecture:-amd64}" "APT::Architectures=${architecture:-amd64}" APT::Sandbox::User=root Acquire::Languages=none \
 		Acquire::Retries=1
 }
 

@@ -244,6 +244,11 @@ static int check_unused(const struct cli *c, const struct recargs *o)
 			      : o->unwind == UNWIND_FP                          ? "--unwind fp"
 										: NULL;
 
+#if !defined(__x86_64__)
+	if (r->bpf.verify_kernel_stacks)
+		return cli_usage(
+			c, "--verify-kernel-stacks is for x86-64: the kernel takes all kernel stacks here");
+#endif
 	if (o->follow >= 0 && r->bpf.all)
 		return cli_usage(c,
 			"--%s goes with -p, -t, -c or a command: every process is recorded already",

@@ -528,6 +528,11 @@ static void note_spares(struct offprogs *p)
 		if (t && has_member(btf, t, spares[i].member))
 			continue;
 		err_set(&why, -ENOENT, "this kernel's %s has no member '%s'", spares[i].of, spares[i].member);
+#if !defined(__x86_64__)
+		/* base of a thread's local storage, by which states of interpreters are found */
+		if (strcmp(spares[i].member, "fsbase") == 0)
+			err_set(&why, -ENOENT, "they are known on x86-64 alone");
+#endif
 		add_limit(p, spares[i].lost, &why);
 	}
 	btf__free(btf);

@@ -180,7 +180,11 @@ like "$(CC="env $TMP/no-cc" sh scripts/prerequisites 2>&1)" "compiler 'env .*no-
 # The target of the compiler decides, not this machine. Tools that only read files need no BPF program.
 cat >"$TMP/cc" <<-'END'
 	#!/bin/sh
-	case $1 in -dumpmachine | -print-multiarch) echo aarch64-linux-gnu ;; *) exec cc "$@" ;; esac
+	case $1 in
+	-dumpmachine | -print-multiarch) echo "${MACHINE:-aarch64}-linux-gnu" ;;
+	-print-sysroot) echo /there ;;
+	*) exec cc "$@" ;;
+	esac
 END
 what_for() { # TARGET: what make would do for TARGET in an empty folder
 	# shellcheck disable=SC2086 # words
@@ -188,6 +192,10 @@ what_for() { # TARGET: what make would do for TARGET in an empty folder
 }
 like "$(what_for "$TMP/x/obj/bpf/offcpu.bpf.o" | grep -oE -e '-D__TARGET_ARCH_[a-z0-9]+' | sort | uniq -c)" '^ *[0-9]+ -D__TARGET_ARCH_arm64$' \
 	"BPF programs are compiled for the target of the C compiler"
+like "$(what_for "$TMP/x/obj/bpf/offcpu.bpf.o")" ' -idirafter /there/usr/include/aarch64-linux-gnu ' \
+	"and with the headers of its sysroot"
+like "$(what_for tools)" "-o $TMP/x/bin/offcpu-record " "for arm64 make tools builds the recorder"
+export MACHINE=riscv64
 what_for offline >"$TMP/offline"
 is "$(grep -oE "$TMP/x/bin/[a-z-]+" "$TMP/offline" | sort -u | sed 's/.*\///' | tr '\n' ' ')" \
 	"capinfo flame fold kallsyms-resolve stackdiff stackexport stackreport symbolize unwindinfo " "make offline builds the tools that read files"
