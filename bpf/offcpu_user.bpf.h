@@ -419,7 +419,7 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 		return 1;
 	}
 	u->fp = frame[0];
-	u->pc = CODE_ADDRESS(frame[1]);
+	u->pc = code_address(frame[1]);
 	return 0;
 }
 

@@ -156,7 +156,7 @@ static __always_inline bool step_by_rule(struct unwind_walk *w, const struct unw
 
 	if (!find_cfa(w, r) || !find_fp(w, r, &fp, &fp_known) || !find_ra(w, r, &ra))
 		return false;
-	ra = CODE_ADDRESS(ra);
+	ra = code_address(ra);
 	go_left(w, r);
 	w->exact = r->flags & UNWIND_SIGNAL;
 	w->ucontext = w->exact ? w->sp : 0;
@@ -252,7 +252,7 @@ static __always_inline bool called_from(struct unwind_walk *w, __u64 sp, __u64 *
 		return user_word(w, sp, ra);
 	if (!other_register(w, ARCH_LR, ra))
 		return false;
-	*ra = CODE_ADDRESS(*ra);
+	*ra = code_address(*ra);
 	return true;
 }
 
@@ -336,7 +336,7 @@ static __always_inline int step_by_code(struct unwind_walk *w)
 		if (!user_word(w, sp, &fp) || !user_word(w, sp + 8, &ra))
 			return stop(w, REASON_MEMORY);
 		w->fp_known = 1;
-		return to_caller(w, CODE_ADDRESS(ra), sp + pops.skip, fp);
+		return to_caller(w, code_address(ra), sp + pops.skip, fp);
 	}
 	if (way == CODE_LEAVES && w->fp_known && w->fp >= w->sp)
 		sp = w->fp;
@@ -376,7 +376,7 @@ static __always_inline bool step_by_fp(struct unwind_walk *w)
 		w->verdict = VERDICT_COMPLETE;
 		return false;
 	}
-	ra = CODE_ADDRESS(ra);
+	ra = code_address(ra);
 	if (!find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	if (!code_after_call(w->there.before) &&

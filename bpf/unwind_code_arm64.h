@@ -18,7 +18,10 @@
  * a program is zero. A program has code above 2^48 only if it asks mmap(2) for
  * such an address.
  */
-#define CODE_ADDRESS(address) ((address)&0x0000ffffffffffff)
+static inline __u64 code_address(__u64 address)
+{
+	return address & 0x0000ffffffffffff;
+}
 
 /* bl; blr; blraa, blrab; blraaz, blrabz */
 static inline bool code_after_call(__u64 before)

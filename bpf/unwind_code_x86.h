@@ -8,7 +8,11 @@
 #ifndef STACKTOOLS_UNWIND_CODE_X86_H
 #define STACKTOOLS_UNWIND_CODE_X86_H
 
-#define CODE_ADDRESS(address) (address) /* nothing is added to an address of code */
+/* Nothing is added to an address of code. */
+static inline __u64 code_address(__u64 address)
+{
+	return address;
+}
 
 #define CODE_BYTE(code, i) ((code) >> (8 * (i)) & 0xff)
 /* ff /OP with any addressing mode, I bytes from the beginning of a word */

@@ -164,7 +164,7 @@ static __always_inline bool known_steps(
 			w->missed = w->window_at + fp_at;
 			break;
 		}
-		ra = CODE_ADDRESS(*(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1))));
+		ra = code_address(*(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1))));
 		if (cfa <= w->sp || !ra)
 			break;
 		if (below)

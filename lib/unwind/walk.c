@@ -314,7 +314,7 @@ static enum step by_rule(struct walk *w, const struct unwind_rule *r)
 
 	if (find_cfa(w, r) == ENDED || find_fp(w, r, &fp, &is) == ENDED || find_ra(w, r, &ra) == ENDED)
 		return ENDED;
-	ra = CODE_ADDRESS(ra);
+	ra = code_address(ra);
 	w->go_copies = r->flags & UNWIND_GO_COPIES;
 	if (r->cfa == UNWIND_CFA_GO_TLS) {
 		w->go_came = r->reg == UNWIND_GO_CALLBACK ? GO_BY_CALLBACK : GO_BY_GOROUTINE;
@@ -372,7 +372,7 @@ static bool called_from(const struct walk *w, uint64_t *ra)
 		return word(w, w->sp, ra);
 	if (!other_register(w, HOST_LR, ra))
 		return false;
-	*ra = CODE_ADDRESS(*ra);
+	*ra = code_address(*ra);
 	return true;
 }
 
@@ -402,7 +402,7 @@ static bool by_link(struct walk *w, enum code_return way, uint32_t skip, enum st
 			return true;
 		}
 		w->fp_is = FP_KNOWN;
-		ra = CODE_ADDRESS(ra);
+		ra = code_address(ra);
 	}
 	*ret = to_caller(w, ra, w->sp + skip, fp);
 	return true;
@@ -480,7 +480,7 @@ static enum step by_fp(struct walk *w, enum snapwalk_code code)
 		w->by_fp = true;
 		return complete(w);
 	}
-	ra = CODE_ADDRESS(ra);
+	ra = code_address(ra);
 	if (!code_before(w, ra, &before, &kind) ||
 		(!code_after_call(before) && !(kind == SNAPWALK_NO_TABLE && code_after_jump(before))))
 		return no_row(w, code);

@@ -71,8 +71,8 @@ static void test_calls(struct tap *t)
 			!code_sigreturn(pair(SVC, MOV_139), false) && !code_sigreturn(pair(NOP, SVC), false),
 		"the trampoline of signals is known");
 	tap_ok(t,
-		CODE_ADDRESS(UINT64_C(0x002affff12345678)) == UINT64_C(0xffff12345678) &&
-			CODE_ADDRESS(UINT64_C(0xffff12345678)) == UINT64_C(0xffff12345678),
+		code_address(UINT64_C(0x002affff12345678)) == UINT64_C(0xffff12345678) &&
+			code_address(UINT64_C(0xffff12345678)) == UINT64_C(0xffff12345678),
 		"the signature of a return address is removed");
 }
 

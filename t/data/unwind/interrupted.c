@@ -14,6 +14,7 @@
 #define NO_TAIL_CALL() __asm__ volatile("")
 
 static volatile int counter;
+static void (*volatile nowhere)(void);
 
 NOINLINE void nap(void)
 {
@@ -56,15 +57,15 @@ NOINLINE void *busy(void *arg)
 	return arg;
 }
 
-NOINLINE void null_caller(void (*volatile f)(void))
+NOINLINE void null_caller(void)
 {
-	f();
+	nowhere();
 	NO_TAIL_CALL();
 }
 
 NOINLINE void *caller(void *arg)
 {
-	null_caller(NULL);
+	null_caller();
 	return arg;
 }
 
