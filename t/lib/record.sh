@@ -58,11 +58,16 @@ need_bpf() { # [MODE]
 	can_record "${1:-btf}" || skip_all "recording does not work here: $(head -n 1 "$TMP/probe.log")"
 }
 
+# what_is_lost CAP: says what a recording with status 1 has lost, in case that the test wants another status
+what_is_lost() {
+	[ "$rc" -ne 1 ] || "$BIN/capinfo" "$1" 2>/dev/null | grep -E '^ +[1-9][0-9]* +lost\.' | diag
+}
 rec() {
 	cap=$1
 	shift
 	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$cap" "$@" 7>&-
 	still_balanced "$cap"
+	what_is_lost "$cap"
 }
 
 # own_rec CAP OPTION...: rec by a copy of the recorder, $TMP/own/offcpu-record, which no other test runs
@@ -112,6 +117,7 @@ rec_stop() {
 	wait "$rec_pid" 2>/dev/null # the shell would print a message about a killed recorder
 	rc=$?
 	still_balanced "$rec_cap"
+	what_is_lost "$rec_cap"
 }
 
 sleeping_libraries() {
