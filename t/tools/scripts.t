@@ -143,12 +143,21 @@ tests 'not ok 1 - first' '1..1'
 status 1 "check: a failed test fails" sh "$sandbox/scripts/check"
 like "$(tail -n 1 "$out")" '^Result: FAIL$' "check: the last line is the result of prove"
 is "$(grep -c '^t/bpf/one.t: not ok 1 - first' "$err")" 2 "check: it is run once more, and reports it again"
-printf '#!/bin/sh\n[ -e "$0.again" ] && echo "ok 1 - first" || echo "not ok 1 - first"\n: >"$0.again"\necho 1..1\n' >"$sandbox/t/bpf/one.t"
+once_bad() { # FILE: fails the first time
+	cat >"$sandbox/t/bpf/$1" <<-'E'
+		#!/bin/sh
+		[ -e "$0.again" ] || printf 'not '
+		echo 'ok 1 - first'
+		: >"$0.again"
+		echo 1..1
+	E
+}
+once_bad one.t
 status 0 "check: a test that passes when it is run by itself passes" sh "$sandbox/scripts/check"
 like "$(cat "$err")" '^check: failed, and run again by themselves: t/bpf/one.t$' "check: it says so"
 is "$(grep -c '^t/bpf/one.t: not ok 1 - first' "$err")" 1 "check: and what it reported before"
 for n in 2 3 4; do
-	printf '#!/bin/sh\n[ -e "$0.again" ] && echo "ok 1 - x" || echo "not ok 1 - x"\n: >"$0.again"\necho 1..1\n' >"$sandbox/t/bpf/$n.t"
+	once_bad $n.t
 done
 rm "$sandbox/t/bpf/one.t.again"
 status 1 "check: four that fail are not run again" sh "$sandbox/scripts/check"
