@@ -36,7 +36,8 @@ each_wait() {
 		printf "%s %d %d %d\n", $w->{comm}, $w->{first_ns}, $end - ($w->{runnable_ns} // 0), $end'
 }
 
-rec "$TMP/e.cap" --events --wakers -- "$OBJ/t/work/timed"
+# on one CPU: another one learns of a wake-up by an interrupt, which takes long if a host has that CPU
+rec "$TMP/e.cap" --events --wakers -- taskset -c 0 "$OBJ/t/work/timed"
 is "$rc" 0 'a program is recorded with its waits by themselves'
 cp "$out" "$TMP/said"
 each_wait "$TMP/e.cap" >"$TMP/got"
@@ -45,8 +46,7 @@ set -- $(perl -e "$JUDGE" "$TMP/said" "$TMP/got")
 ok "each wait that the program logged was recorded, but for those without sleep: $1, not $2" test "$1" -ge 700
 is "$3" 0 'each lies between the two times that its thread logged'
 is "$4" 0 'no thread was woken before it could be'
-# another CPU learns of it by an interrupt, which may take longer where others want that CPU, or a host has it
-ok "the wake-up is when the waker called: $5 of $1" test "$5" -ge $(($1 * 90 / 100))
+ok "the wake-up is when the waker called: $5 of $1" test "$5" -ge $(($1 * 98 / 100))
 ok "$(grep -c '^writer ' "$TMP/got") waits of the writer, which logs none, are recorded, too" test "$(grep -c '^writer ' "$TMP/got")" -ge 390
 
 # all of it against the sums, which readers make of the same capture
