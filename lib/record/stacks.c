@@ -545,17 +545,21 @@ bool stack_table_cut(struct stack_table *t, const struct offcpu_stack_id *id, ui
 	struct offcpu_stack_id *ret)
 {
 	const struct idmap_slot *at = idmap_find(&t->by_id[1], id->hi, id->lo);
+	struct offcpu_stack_id cut;
 	struct stack *s;
 	bool added;
 
 	if (!at || t->stacks[at->value].sure || !t->stacks[at->value].frames || n > t->stacks[at->value].len)
 		return false;
 	/* BPF's ids have a secret in them, so these do */
-	ret->hi = hash_bytes(id, sizeof(*id), n) | 1;
-	ret->lo = hash_bytes(id, sizeof(*id), n ^ HASH_K1);
-	s = slot(t, CAPTURE_STACK_USER, ret, &added);
-	if (!s || !added)
-		return s;
+	cut.hi = hash_bytes(id, sizeof(*id), n) | 1;
+	cut.lo = hash_bytes(id, sizeof(*id), n ^ HASH_K1);
+	s = slot(t, CAPTURE_STACK_USER, &cut, &added);
+	if (!s)
+		return false;
+	*ret = cut;
+	if (!added)
+		return true;
 	s->verdict = VERDICT_STOPPED;
 	s->reason = reason;
 	at = idmap_find(&t->by_id[1], id->hi, id->lo);

@@ -414,14 +414,13 @@ static void publish(struct unwinder *u, struct proc *p)
 	}
 	if (unwindspace_commit(u->space, NULL) == 0 &&
 		unwindspace_proc_set(u->space, p->tgid, &up, NULL) == 0) {
-		p->published_ns = now_ns();
 		u->news = true;
-		return;
+	} else {
+		/* what BPF has may be about to be freed */
+		unwindspace_proc_drop(u->space, p->tgid);
+		count_cut(u, p, p->block->space.n);
 	}
 	p->published_ns = now_ns();
-	/* what BPF has may be about to be freed */
-	unwindspace_proc_drop(u->space, p->tgid);
-	count_cut(u, p, p->block->space.n);
 }
 
 /*
@@ -777,7 +776,8 @@ uint64_t unwinder_since(const struct unwinder *u, uint32_t tgid, uint64_t time_n
 
 	if (!p || !p->known || !p->block || p->ended)
 		return now_ns();
-	return p->dirty || p->scanned_ns <= time_ns ? 0 : p->published_ns;
+	/* again_ns: the last scan may have been too early */
+	return p->dirty || p->again_ns || p->scanned_ns <= time_ns ? 0 : p->published_ns;
 }
 
 uint64_t unwinder_due_ns(const struct unwinder *u)
