@@ -461,7 +461,7 @@ static int put_error(const struct cap_writer *w, struct err *e)
 			" bytes, and has not read the other %zu",
 			w->name, w->bytes, w->backlog.len - w->sent);
 	err_sys(e, w->code, "cannot write to '%s'", w->name);
-	if (w->code == -ENOSPC || w->code == -EDQUOT || w->code == -EFBIG)
+	if (w->bytes && (w->code == -ENOSPC || w->code == -EDQUOT || w->code == -EFBIG))
 		err_hint(e, "the first %llu bytes are kept and can be read", (unsigned long long)w->bytes);
 	return w->code;
 }
