@@ -225,7 +225,10 @@ struct offcpu_ev_image {
 	__u32 tgid;
 	__u64 start_boot_ns;
 	__u32 exec_id;
-	__u32 parent; /* for OFFCPU_EV_FORK */
+	union {
+		__u32 parent; /* for OFFCPU_EV_FORK */
+		__u32 is_target; /* from find_images: the process is recorded */
+	};
 	__u64 time_ns; /* for OFFCPU_EV_FORK and OFFCPU_EV_MAPPING */
 };
 

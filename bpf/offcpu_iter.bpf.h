@@ -158,6 +158,7 @@ int find_images(struct bpf_iter__task *ctx)
 	ev.tgid = key.tgid;
 	ev.start_boot_ns = key.start_boot_ns;
 	ev.exec_id = key.exec_id;
+	ev.is_target = wanted(task);
 	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 	return 0;
 }

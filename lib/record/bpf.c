@@ -448,7 +448,8 @@ static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts
 	bpf_program__set_autoload(skel->progs.waiting_no_user, false);
 	bpf_program__set_autoload(skel->progs.find_self, !first_ns);
 	bpf_program__set_autoload(skel->progs.find_cgroup, opts->use_cgroup);
-	bpf_program__set_autoload(skel->progs.find_images, opts->tables != NULL);
+	bpf_program__set_autoload(skel->progs.find_images,
+		opts->tables || opts->use_comms || opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
 }
 
@@ -1464,7 +1465,7 @@ static int find_targets(struct offcpu *o, struct err *e)
 
 int offcpu_mark(struct offcpu *o, struct err *e)
 {
-	return o->progs.first_ns ? 0 : find_targets(o, e);
+	return o->progs.first_ns && !o->n_comms ? 0 : find_targets(o, e);
 }
 
 bool offcpu_comm_seen(const struct offcpu *o, const char *comm)

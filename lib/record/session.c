@@ -62,8 +62,10 @@ struct session_parts {
 	struct priv_drop dropped; /* what this process has dropped and kept */
 	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = unavailable */
 	int epoll_fd; /* readable when a part has something to do */
-	uint32_t *family; /* with --follow: what descends from the targets already, in ascending order */
-	size_t n_family;
+	/* what else is recorded from the start, in ascending order: with --follow what descends from the targets
+	   already, with -c what is named so, the processes in the cgroup */
+	uint32_t *members;
+	size_t n_members, max_members;
 	uint64_t load_ns; /* how long the programs took to load: see session_parts_patience_ns() */
 	bool refused; /* the kernel refused the programs: another mode may work */
 	char degraded[512]; /* what does not work, and why; "" = nothing */
@@ -165,11 +167,11 @@ static int watch(struct session_parts *p, int fd, struct err *e)
 	return 0;
 }
 
-static bool is_family(const struct session_parts *p, uint32_t pid)
+static bool is_member(const struct session_parts *p, uint32_t pid)
 {
-	const size_t i = PARTITION_POINT(0, p->n_family, mid, p->family[mid] < pid);
+	const size_t i = PARTITION_POINT(0, p->n_members, mid, p->members[mid] < pid);
 
-	return i < p->n_family && p->family[i] == pid;
+	return i < p->n_members && p->members[i] == pid;
 }
 
 static int ask_targets(struct session_parts *p, const struct recorder_opts *o, struct err *e)
@@ -182,8 +184,8 @@ static int ask_targets(struct session_parts *p, const struct recorder_opts *o, s
 		rc = offcpu_ask_tid(p->bpf, o->tids[i], e);
 	for (size_t i = 0; i < o->n_comms && !rc; i++)
 		rc = offcpu_ask_comm(p->bpf, o->comms[i], e);
-	for (size_t i = 0; i < p->n_family && !rc; i++)
-		rc = offcpu_ask_pid(p->bpf, p->family[i], e);
+	for (size_t i = 0; i < p->n_members && !rc; i++)
+		rc = offcpu_ask_pid(p->bpf, p->members[i], e);
 	if (!rc && o->command_pid)
 		rc = offcpu_ask_exec(p->bpf, o->command_pid, e);
 	return rc;
@@ -191,7 +193,27 @@ static int ask_targets(struct session_parts *p, const struct recorder_opts *o, s
 
 #define FAMILY_ROUNDS 8
 
-/* As targets_descendants(); *NEW: some of them were not family before. Those become targets. */
+/* May any process become a target, by its name or by entering the cgroup, and does BPF say which ones are? */
+static bool can_join(const struct recorder_opts *o)
+{
+	return !o->bpf.raw && (o->n_comms || (o->bpf.all && o->bpf.use_cgroup));
+}
+
+/* False if it was one already, or there is no memory. */
+static bool add_member(struct session_parts *p, uint32_t pid)
+{
+	const size_t at = PARTITION_POINT(0, p->n_members, mid, p->members[mid] < pid);
+
+	if (is_member(p, pid) ||
+		base_grow(&p->members, &p->max_members, p->n_members + 1, sizeof(*p->members)) != 0)
+		return false;
+	memmove(&p->members[at + 1], &p->members[at], (p->n_members - at) * sizeof(*p->members));
+	p->members[at] = pid;
+	p->n_members++;
+	return true;
+}
+
+/* As targets_descendants(); *NEW: some of them were not members before. Those become targets. */
 static int add_family(struct session_parts *p, const struct targets_roots *roots, bool *new, struct err *e)
 {
 	uint32_t *all = NULL;
@@ -200,19 +222,13 @@ static int add_family(struct session_parts *p, const struct targets_roots *roots
 
 	*new = false;
 	for (size_t i = 0; i < n && !rc; i++) {
-		if (is_family(p, all[i]))
+		if (!add_member(p, all[i]))
 			continue;
 		*new = true;
 		rc = p->bpf ? offcpu_ask_pid(p->bpf, all[i], e) : 0;
 	}
-	if (rc) {
-		free(all);
-		return rc;
-	}
-	free(p->family);
-	p->family = all;
-	p->n_family = n;
-	return 0;
+	free(all);
+	return rc;
 }
 
 /*
@@ -239,7 +255,7 @@ static void find_family(struct session_parts *p, const struct recorder_opts *o)
 		session_parts_degrade(p, "not all children that ran already are recorded", &why);
 }
 
-/* Watch the targets and p->family. *NEW: there were threads that were not watched before. */
+/* Watch the targets and p->members. *NEW: there were threads that were not watched before. */
 static int watch_targets(struct session_parts *p, const struct recorder_opts *o, bool *new, struct err *e)
 {
 	struct procinfo_status st;
@@ -252,29 +268,50 @@ static int watch_targets(struct session_parts *p, const struct recorder_opts *o,
 	for (size_t i = 0; i < o->n_tids && !rc; i++, *new |= more)
 		if (procinfo_status(o->tids[i], &st))
 			rc = procevents_add(p->events, st.tgid, &more, e);
-	for (size_t i = 0; i < p->n_family && !rc; i++, *new |= more)
-		rc = procevents_add(p->events, p->family[i], &more, e);
+	for (size_t i = 0; i < p->n_members && !rc; i++, *new |= more)
+		rc = procevents_add(p->events, p->members[i], &more, e);
 	if (!rc && o->command_pid)
 		rc = procevents_add(p->events, o->command_pid, &more, e);
 	*new |= more;
 	return rc;
 }
 
+static void take_member(void *ctx, const struct offcpu_ev_image *ev)
+{
+	if (ev->is_target)
+		add_member(ctx, ev->tgid);
+}
+
+/* Find the processes that are recorded for their name or for the cgroup that they are in, by BPF. */
+static int find_joined(struct session_parts *p, const struct recorder_opts *o, struct err *e)
+{
+	const struct offcpu_sink sink = { .ctx = p, .image = take_member };
+	int rc;
+
+	if (!can_join(o))
+		return 0;
+	rc = offcpu_mark(p->bpf, e);
+	return rc ? rc : offcpu_images(p->bpf, 0, &sink, e);
+}
+
 /*
- * Find and watch what descends from the targets already: what a watched process
- * starts from then on inherits its events, so repeat that until nothing new is found.
+ * Find and watch what is recorded already: what a watched process starts from then
+ * on inherits its events, so repeat that until nothing new is found.
  */
-static void watch_family(struct session_parts *p, const struct recorder_opts *o)
+static void watch_members(struct session_parts *p, const struct recorder_opts *o)
 {
 	bool new = true;
 	struct err why;
-	int rc = 0;
+	int rc;
 
 	find_family(p, o);
+	rc = find_joined(p, o, &why);
 	for (int i = 0; i < FAMILY_ROUNDS && new && !rc && p->events && !procevents_of_all(p->events); i++) {
 		rc = watch_targets(p, o, &new, &why);
-		if (!rc && new)
+		if (!rc && new) {
 			find_family(p, o);
+			rc = find_joined(p, o, &why);
+		}
 	}
 	if (rc)
 		session_parts_degrade(p, "not all that the targets map is followed", &why);
@@ -306,8 +343,8 @@ static int scan_targets(struct session_parts *p, const struct recorder_opts *o, 
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		rc = procinfo_status(o->tids[i], &st) ? scan_target(p, st.tgid, e) : 0;
 	/* some may have ended meanwhile */
-	for (size_t i = 0; i < p->n_family && !rc; i++)
-		scan_target(p, p->family[i], NULL);
+	for (size_t i = 0; i < p->n_members && !rc; i++)
+		scan_target(p, p->members[i], NULL);
 	/* nearly every command maps this file once it runs: have its table ready before */
 	if (!rc && o->command_pid && p->unwinder)
 		unwinder_expect(p->unwinder, (const void *)(uintptr_t)malloc);
@@ -366,24 +403,24 @@ static void session_parts_exclude(struct session_parts *p)
 	offcpu_exclude(p->bpf, &own);
 }
 
-static void take_family(void *ctx, const struct offcpu_ev_image *ev)
+static void publish_member(void *ctx, const struct offcpu_ev_image *ev)
 {
 	struct session_parts *p = ctx;
 
-	if (is_family(p, ev->tgid))
+	if (is_member(p, ev->tgid))
 		session_parts_image(p, ev);
 }
 
 /* One pass over all processes, where that is possible: before Linux 6.1 each of the others is one too. */
-static int publish_family(struct session_parts *p, const struct recorder_opts *o, struct err *e)
+static int publish_members(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
-	const struct offcpu_sink sink = { .ctx = p, .image = take_family };
+	const struct offcpu_sink sink = { .ctx = p, .image = publish_member };
 	int rc = 0;
 
-	if (p->n_family && !o->bpf.raw)
+	if (p->n_members && !o->bpf.raw)
 		return offcpu_images(p->bpf, 0, &sink, e);
-	for (size_t i = 0; i < p->n_family && !rc; i++)
-		rc = offcpu_images(p->bpf, p->family[i], &sink, e);
+	for (size_t i = 0; i < p->n_members && !rc; i++)
+		rc = offcpu_images(p->bpf, p->members[i], &sink, e);
 	return rc;
 }
 
@@ -405,10 +442,7 @@ static int publish_targets(struct session_parts *p, const struct recorder_opts *
 	for (size_t i = 0; i < o->n_tids && !rc; i++)
 		if (procinfo_status(o->tids[i], &st))
 			rc = offcpu_images(p->bpf, st.tgid, &sink, e);
-	rc = rc ? rc : publish_family(p, o, e);
-	/* all processes in the cgroup */
-	if (!rc && o->bpf.all && o->bpf.use_cgroup)
-		rc = offcpu_images(p->bpf, 0, &sink, e);
+	rc = rc ? rc : publish_members(p, o, e);
 	await_tables(p);
 	return rc;
 }
@@ -496,7 +530,7 @@ static uint32_t watched(const struct session_parts *p, const struct recorder_opt
 
 	found = runtimes_mapped(o->pids, o->n_pids, &unknown) |
 		runtimes_mapped(o->tids, o->n_tids, &unknown) |
-		runtimes_mapped(p->family, p->n_family, &(bool){ false });
+		runtimes_mapped(p->members, p->n_members, &(bool){ false });
 	*named = found &= wanted;
 	if (unknown || (o->runtimes && strcmp(o->runtimes, "auto") != 0))
 		return wanted;
@@ -572,14 +606,14 @@ static int drop(struct session_parts *p, struct err *e)
 
 /*
  * Events of the targets alone, so that others pay nothing; of the whole machine if
- * targets are found by what these events report, or by who woke them.
+ * any process is one or may wake one. Where others may become targets (can_join()),
+ * it is the whole machine from the first one that does: see await_joined().
  */
 static int open_events(struct session_parts *p, const struct recorder_opts *o, struct err *e)
 {
 	const struct procevents_opts opts = { .prompt = p->unwinder != NULL,
-		.some = (o->n_pids || o->n_tids || o->command_pid) && !o->bpf.all && !o->n_comms &&
-			!o->bpf.wakers,
-		.children = o->bpf.follow };
+		.some = !o->bpf.wakers && (can_join(o) || !(o->bpf.all || o->n_comms)),
+		.children = o->bpf.follow || can_join(o) };
 	bool new;
 	int rc = procevents_open(&opts, &p->events, e);
 
@@ -650,7 +684,7 @@ static int use_privileges(
 	}
 	if (rc)
 		return rc;
-	watch_family(p, o);
+	watch_members(p, o);
 	if (p->events && !procevents_of_all(p->events))
 		process_table_of_some(p->procs, true);
 	open_files(p);
@@ -777,7 +811,7 @@ static void session_parts_close(struct session_parts *p)
 	stack_table_free(p->stacks);
 	cap_writer_close(p->out);
 	worker_free(p->broker);
-	free(p->family);
+	free(p->members);
 	if (p->kallsyms >= 0)
 		close(p->kallsyms);
 	if (p->epoll_fd >= 0)
@@ -814,6 +848,8 @@ struct recorder {
 	struct waker_table *wakers; /* NULL = not recorded */
 	struct late_stacks *snaps; /* stacks that are walked later; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time have been processed */
+	uint32_t joined; /* a process that is recorded and has no image yet; 0 = none: await_joined() */
+	uint64_t joined_due_ns;
 	bool scanning; /* the scan of the processes from before the recording is not complete */
 	bool swapping; /* the aggregation map is being swapped, */
 	bool flushing; /* and a flush follows */
@@ -896,11 +932,23 @@ static void take_thread(void *ctx, const struct offcpu_ev_thread *ev)
 	process_table_announce(r->p.procs, ev);
 }
 
+/* Process TGID is recorded. If its events are not, it has become a target by itself. */
+static void await_joined(struct recorder *r, uint32_t tgid)
+{
+	if (!r->p.events || procevents_of_all(r->p.events) || process_table_lives(r->p.procs, tgid))
+		return;
+	/* unless an event on its way says that a watched process has started it */
+	if (!r->joined)
+		r->joined_due_ns = now_ns() + 2 * PROCEVENTS_SETTLE_NS;
+	r->joined = tgid;
+}
+
 static void take_image(void *ctx, const struct offcpu_ev_image *ev)
 {
 	struct recorder *r = ctx;
 
 	session_parts_image(&r->p, ev);
+	await_joined(r, ev->tgid);
 }
 
 static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
@@ -965,14 +1013,17 @@ static void take_event(void *ctx, const struct procevent *ev)
 }
 
 /* A process goes on without its events: take those of the whole machine, then read what it has mapped. */
-static void watch_all(struct session_parts *p)
+static void watch_all(struct recorder *r)
 {
+	struct session_parts *p = &r->p;
 	struct err why;
 
 	if (procevents_widen(p->events, &why) != 0)
 		session_parts_degrade(p, "not all that the targets map is followed", &why);
 	process_table_of_some(p->procs, false);
 	process_table_freshen(p->procs, UINT64_MAX);
+	if (r->all)
+		process_table_scan_all(p->procs);
 	if (p->unwinder)
 		unwinder_distrust(p->unwinder);
 }
@@ -981,12 +1032,18 @@ static void watch_all(struct session_parts *p)
 static void drain_events(struct recorder *r, bool settle)
 {
 	uint64_t now = now_ns();
+	bool unwatched;
 
 	if (!r->p.events)
 		return;
 	procevents_drain(r->p.events, settle, take_event, r);
-	if (process_table_unwatched(r->p.procs) && !procevents_of_all(r->p.events))
-		watch_all(&r->p);
+	unwatched = process_table_unwatched(r->p.procs);
+	if (r->joined && now >= r->joined_due_ns) {
+		unwatched |= !process_table_lives(r->p.procs, r->joined);
+		r->joined = 0;
+	}
+	if (unwatched && !procevents_of_all(r->p.events))
+		watch_all(r);
 	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
@@ -1108,6 +1165,8 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 		due = now + SWAP_POLL_NS;
 	if (r->scanning)
 		due = now;
+	if (r->joined)
+		due = MIN(due, r->joined_due_ns);
 	if (cap_writer_behind(r->p.out))
 		due = MIN(due, now + PIPE_POLL_NS);
 	if (r->p.unwinder) {
@@ -1172,7 +1231,8 @@ int recorder_start(struct recorder *r, struct err *e)
 	stack_table_schedule(r->p.stacks, offcpu_schedule_address(r->p.bpf));
 	/* threads that already wait have requested tables */
 	offcpu_drain(r->p.bpf, &r->sink);
-	if (r->all)
+	/* of those that are not watched the table knows nothing, as they may execute something else meanwhile */
+	if (r->all && (!r->p.events || procevents_of_all(r->p.events)))
 		process_table_scan_all(r->p.procs);
 	/* not before, to begin sooner */
 	r->children = record_options_children(r->opts);

@@ -6,6 +6,12 @@
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
 need_bpf
+group=
+clean() {
+	tap_cleanup
+	[ -z "$group" ] || rmdir "$group/sub" "$group"
+}
+trap clean EXIT
 mkfifo "$TMP/hold"
 exec 7<>"$TMP/hold"
 CPUS=$(getconf _NPROCESSORS_ONLN)
@@ -54,6 +60,22 @@ is "$(events "$TMP/c.cap" -- true | wc -w)" 1 "a command: events of one thread, 
 like "$(events "$TMP/c.cap" -- true)" '^[1-9][0-9]* $' "a command: no event of the whole machine"
 is "$(events "$TMP/a.cap" -d 0.1 -a)" "-1 " "-a: events of the whole machine"
 is "$(events "$TMP/w.cap" -d 0.1 --wakers -p "$idle")" "-1 " "--wakers: events of the whole machine, as who wakes the targets is not known before"
+cp "$OBJ/t/work/idle" "$TMP/named-idle"
+mkfifo "$TMP/in3"
+"$TMP/named-idle" 10 <"$TMP/in3" >"$TMP/pid3" 7>&- 8>&- &
+exec 5>"$TMP/in3"
+until_true test -s "$TMP/pid3"
+is "$(events "$TMP/n.cap" -d 0.1 -c named-idle)" "$(threads "$(cat "$TMP/pid3")")" "-c: events of the processes with that name"
+is "$(events "$TMP/n.cap" -d 0.1 -c no-such-name)" "" "-c: no event while no process has that name"
+for dir in /sys/fs/cgroup/unified /sys/fs/cgroup/memory /sys/fs/cgroup; do
+	[ -w "$dir/cgroup.procs" ] && mkdir -p "$dir/stacktools-others-$$/sub" 2>/dev/null && group=$dir/stacktools-others-$$ && break
+done
+ok "there is a cgroup of our own" test -n "$group"
+is "$(events "$TMP/g.cap" -d 0.1 --cgroup "$group")" "" "--cgroup: no event while it is empty"
+echo "$(cat "$TMP/pid3")" >"$group/sub/cgroup.procs"
+is "$(events "$TMP/g.cap" -d 0.1 --cgroup "$group")" "$(threads "$(cat "$TMP/pid3")")" "--cgroup: events of the processes in it and below it"
+is "$(events "$TMP/g.cap" -d 0.1 --wakers --cgroup "$group")" "-1 " "--cgroup --wakers: events of the whole machine"
+exec 5>&-
 is "$(grep -c 'build_id=1' "$TMP/strace")" 0 "no event makes the kernel read build IDs"
 rec_start "$TMP/i.cap" -p "$idle"
 is "$(perf_files)" $((CPUS + 11 * CPUS)) "the recorder has an event for each thread and CPU open, and the one of the whole machine for each CPU, not enabled"
@@ -169,6 +191,44 @@ target a_sleeps complete 1
 target b_sleeps complete 1" "... what its threads and children mapped is known, $round"
 	like "$(cat "$TMP/rec.err")" 'lost: nothing' "... nothing is lost, $round"
 done
+
+# Who becomes a target by itself: from the first one on, events are those of the whole machine. A process enters the
+# cgroup, or gets the name, executes the program, which loads, forks and executes; the second one does so after it.
+cat >"$TMP/join.c" <<-'C'
+	#include <stdio.h>
+	#include <unistd.h>
+	int main(int argc, char **argv)
+	{
+		FILE *f = argc > 2 && *argv[1] ? fopen(argv[1], "w") : NULL;
+		if (f)
+			fprintf(f, "%d", (int)getpid()), fclose(f);
+		return argc > 2 ? execv(argv[2], argv + 2) : 1;
+	}
+C
+${CC:-cc} -O1 -o "$TMP/join" "$TMP/join.c" || fail "cannot compile a program"
+for how in '-c target' "--cgroup $group"; do
+	procs=
+	[ "${how#--cgroup}" = "$how" ] || procs=$group/sub/cgroup.procs
+	# shellcheck disable=SC2086 # options
+	rec_start "$TMP/j.cap" $how 9>&-
+	is "$(perf_files)" "$CPUS" "${how%% *}: an event for each CPU is open, none enabled, while nothing is a target"
+	for round in 1 2; do
+		echo >"$TMP/go"
+		"$TMP/join" "$procs" "$TMP/target" "$TMP/liba.so" "$TMP/libb.so" <"$TMP/go" >"$TMP/ready" 7>&- 8>&- 9>&-
+	done
+	rec_stop
+	is "$rc" 0 "${how%% *}: two that become targets while others map and execute: status 0"
+	is "$(waits "$TMP/j.cap" "$WHERE")" "sleep clock_nanosleep complete 2
+target a_sleeps complete 2
+target b_sleeps complete 2" "... what they and their children mapped is known"
+	like "$(cat "$TMP/rec.err")" 'lost: nothing' "... and nothing is lost"
+done
+while [ ! -e "$TMP/joined" ]; do
+	"$TMP/join" "$group/cgroup.procs" "$(command -v sleep)" 0.05 7>&- 8>&- 9>&-
+done &
+like "$(events "$TMP/j.cap" --cgroup "$group" -d 1)" '^-1 ' "... by events of the whole machine"
+: >"$TMP/joined"
+wait $!
 
 # The kernel ends the events of a program with other privileges: those of the whole machine take their place.
 USER_ID=1234
