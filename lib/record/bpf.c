@@ -448,8 +448,8 @@ static void choose_iters(struct offcpu_bpf *skel, const struct offcpu_opts *opts
 	bpf_program__set_autoload(skel->progs.waiting_no_user, false);
 	bpf_program__set_autoload(skel->progs.find_self, !first_ns);
 	bpf_program__set_autoload(skel->progs.find_cgroup, opts->use_cgroup);
-	bpf_program__set_autoload(skel->progs.find_images,
-		opts->tables || opts->use_comms || opts->use_cgroup);
+	bpf_program__set_autoload(
+		skel->progs.find_images, opts->tables || opts->use_comms || opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.find_targets, !opts->all && (!first_ns || opts->use_comms));
 }
 

@@ -212,7 +212,8 @@ void offcpu_hold(struct offcpu *o, uint32_t pid);
 /* Attach everything. The programs run, but record nothing before offcpu_start(). */
 int offcpu_attach(struct offcpu *o, struct err *e);
 
-/* After attaching: processes given by name are targets from now on; in a PID namespace, those given by id, too. */
+/* After attaching: processes given by name are targets from now on; in a PID namespace those given by id,
+ * too. */
 int offcpu_mark(struct offcpu *o, struct err *e);
 
 /* Has a process had the name COMM, one of offcpu_ask_comm(), since offcpu_attach()? */

@@ -62,8 +62,8 @@ struct session_parts {
 	struct priv_drop dropped; /* what this process has dropped and kept */
 	int kallsyms; /* /proc/kallsyms, opened with privileges; -1 = unavailable */
 	int epoll_fd; /* readable when a part has something to do */
-	/* what else is recorded from the start, in ascending order: with --follow what descends from the targets
-	   already, with -c what is named so, the processes in the cgroup */
+	/* what else is recorded from the start, in ascending order: with --follow what descends from the
+	   targets already, with -c what is named so, with --cgroup what is in it */
 	uint32_t *members;
 	size_t n_members, max_members;
 	uint64_t load_ns; /* how long the programs took to load: see session_parts_patience_ns() */
@@ -296,7 +296,9 @@ static int find_joined(struct session_parts *p, const struct recorder_opts *o, s
 
 /*
  * Find and watch what is recorded already: what a watched process starts from then
- * on inherits its events, so repeat that until nothing new is found.
+ * on inherits its events, so repeat that until nothing new is found. If nothing is
+ * recorded yet, the first process that will be may end before it could be watched:
+ * then it is the whole machine at once.
  */
 static void watch_members(struct session_parts *p, const struct recorder_opts *o)
 {
@@ -313,6 +315,8 @@ static void watch_members(struct session_parts *p, const struct recorder_opts *o
 			rc = find_joined(p, o, &why);
 		}
 	}
+	if (!rc && p->events && procevents_of_none(p->events))
+		rc = procevents_widen(p->events, &why);
 	if (rc)
 		session_parts_degrade(p, "not all that the targets map is followed", &why);
 }
@@ -932,6 +936,29 @@ static void take_thread(void *ctx, const struct offcpu_ev_thread *ev)
 	process_table_announce(r->p.procs, ev);
 }
 
+/* A process goes on without its events: take those of the whole machine, then read what it has mapped. */
+static void watch_all(struct recorder *r)
+{
+	struct session_parts *p = &r->p;
+	struct err why;
+
+	if (procevents_widen(p->events, &why) != 0)
+		session_parts_degrade(p, "not all that the targets map is followed", &why);
+	process_table_of_some(p->procs, false);
+	process_table_freshen(p->procs, UINT64_MAX);
+	if (r->all)
+		process_table_scan_all(p->procs);
+	if (p->unwinder)
+		unwinder_distrust(p->unwinder);
+}
+
+/* Process TGID has become a target by itself: others may, too. */
+static void watch_joined(struct recorder *r, uint32_t tgid)
+{
+	watch_all(r);
+	process_table_scan(r->p.procs, tgid, now_ns(), NULL);
+}
+
 /* Process TGID is recorded. If its events are not, it has become a target by itself. */
 static void await_joined(struct recorder *r, uint32_t tgid)
 {
@@ -1012,38 +1039,21 @@ static void take_event(void *ctx, const struct procevent *ev)
 		unwinder_event(r->p.unwinder, ev);
 }
 
-/* A process goes on without its events: take those of the whole machine, then read what it has mapped. */
-static void watch_all(struct recorder *r)
-{
-	struct session_parts *p = &r->p;
-	struct err why;
-
-	if (procevents_widen(p->events, &why) != 0)
-		session_parts_degrade(p, "not all that the targets map is followed", &why);
-	process_table_of_some(p->procs, false);
-	process_table_freshen(p->procs, UINT64_MAX);
-	if (r->all)
-		process_table_scan_all(p->procs);
-	if (p->unwinder)
-		unwinder_distrust(p->unwinder);
-}
-
 /* SETTLE: keep the newest events for the next call, see system/events.h. */
 static void drain_events(struct recorder *r, bool settle)
 {
 	uint64_t now = now_ns();
-	bool unwatched;
 
 	if (!r->p.events)
 		return;
 	procevents_drain(r->p.events, settle, take_event, r);
-	unwatched = process_table_unwatched(r->p.procs);
+	if (process_table_unwatched(r->p.procs) && !procevents_of_all(r->p.events))
+		watch_all(r);
 	if (r->joined && now >= r->joined_due_ns) {
-		unwatched |= !process_table_lives(r->p.procs, r->joined);
+		if (!process_table_lives(r->p.procs, r->joined))
+			watch_joined(r, r->joined);
 		r->joined = 0;
 	}
-	if (unwatched && !procevents_of_all(r->p.events))
-		watch_all(r);
 	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
@@ -1231,7 +1241,7 @@ int recorder_start(struct recorder *r, struct err *e)
 	stack_table_schedule(r->p.stacks, offcpu_schedule_address(r->p.bpf));
 	/* threads that already wait have requested tables */
 	offcpu_drain(r->p.bpf, &r->sink);
-	/* of those that are not watched the table knows nothing, as they may execute something else meanwhile */
+	/* those that are not watched may execute another program before they are recorded */
 	if (r->all && (!r->p.events || procevents_of_all(r->p.events)))
 		process_table_scan_all(r->p.procs);
 	/* not before, to begin sooner */

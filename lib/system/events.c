@@ -207,6 +207,11 @@ bool procevents_of_all(const struct procevents *p)
 	return p->of_all;
 }
 
+bool procevents_of_none(const struct procevents *p)
+{
+	return !p->of_all && p->n_watches == 0;
+}
+
 /* -ESRCH if the thread has ended. */
 static int watch_thread(struct procevents *p, uint32_t tid, struct err *e)
 {

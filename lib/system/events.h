@@ -65,8 +65,11 @@ void procevents_close(struct procevents *p); /* NULL is fine */
  */
 int procevents_add(struct procevents *p, uint32_t pid, bool *new, struct err *e);
 
-/* Does P report the events of the whole machine? From now on it does. Needs no privileges. */
+/* Does P report the events of the whole machine, or of no process at all? */
 bool procevents_of_all(const struct procevents *p);
+bool procevents_of_none(const struct procevents *p);
+
+/* From now on, report the events of the whole machine. Needs no privileges. */
 int procevents_widen(struct procevents *p, struct err *e);
 
 /* Events begin now: no earlier one is reported or lost. Needs no privileges. */

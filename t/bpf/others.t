@@ -66,12 +66,12 @@ mkfifo "$TMP/in3"
 exec 5>"$TMP/in3"
 until_true test -s "$TMP/pid3"
 is "$(events "$TMP/n.cap" -d 0.1 -c named-idle)" "$(threads "$(cat "$TMP/pid3")")" "-c: events of the processes with that name"
-is "$(events "$TMP/n.cap" -d 0.1 -c no-such-name)" "" "-c: no event while no process has that name"
+is "$(events "$TMP/n.cap" -d 0.1 -c no-such-name)" "-1 " "-c: events of the whole machine if no process has that name, as the first one may end soon"
 for dir in /sys/fs/cgroup/unified /sys/fs/cgroup/memory /sys/fs/cgroup; do
 	[ -w "$dir/cgroup.procs" ] && mkdir -p "$dir/stacktools-others-$$/sub" 2>/dev/null && group=$dir/stacktools-others-$$ && break
 done
 ok "there is a cgroup of our own" test -n "$group"
-is "$(events "$TMP/g.cap" -d 0.1 --cgroup "$group")" "" "--cgroup: no event while it is empty"
+is "$(events "$TMP/g.cap" -d 0.1 --cgroup "$group")" "-1 " "--cgroup: events of the whole machine if it is empty"
 echo "$(cat "$TMP/pid3")" >"$group/sub/cgroup.procs"
 is "$(events "$TMP/g.cap" -d 0.1 --cgroup "$group")" "$(threads "$(cat "$TMP/pid3")")" "--cgroup: events of the processes in it and below it"
 is "$(events "$TMP/g.cap" -d 0.1 --wakers --cgroup "$group")" "-1 " "--cgroup --wakers: events of the whole machine"
@@ -206,16 +206,22 @@ cat >"$TMP/join.c" <<-'C'
 	}
 C
 ${CC:-cc} -O1 -o "$TMP/join" "$TMP/join.c" || fail "cannot compile a program"
+mkfifo "$TMP/member"
+"$TMP/target" none none <"$TMP/member" >"$TMP/ready" 7>&- 8>&- 9>&- &
+exec 6>"$TMP/member"
+echo $! >"$group/sub/cgroup.procs"
+until_true grep -q '^target$' "/proc/$!/comm"
 for how in '-c target' "--cgroup $group"; do
 	procs=
 	[ "${how#--cgroup}" = "$how" ] || procs=$group/sub/cgroup.procs
 	# shellcheck disable=SC2086 # options
-	rec_start "$TMP/j.cap" $how 9>&-
-	is "$(perf_files)" "$CPUS" "${how%% *}: an event for each CPU is open, none enabled, while nothing is a target"
+	rec_start "$TMP/j.cap" $how 6>&- 9>&-
+	is "$(perf_files)" $((2 * CPUS)) "${how%% *}: events of the one that is there are open"
 	for round in 1 2; do
 		echo >"$TMP/go"
-		"$TMP/join" "$procs" "$TMP/target" "$TMP/liba.so" "$TMP/libb.so" <"$TMP/go" >"$TMP/ready" 7>&- 8>&- 9>&-
+		"$TMP/join" "$procs" "$TMP/target" "$TMP/liba.so" "$TMP/libb.so" <"$TMP/go" >"$TMP/ready" 6>&- 7>&- 8>&- 9>&-
 	done
+	is "$(perf_files)" "$CPUS" "... and none but those of the whole machine when others have become targets"
 	rec_stop
 	is "$rc" 0 "${how%% *}: two that become targets while others map and execute: status 0"
 	is "$(waits "$TMP/j.cap" "$WHERE")" "sleep clock_nanosleep complete 2
@@ -223,12 +229,18 @@ target a_sleeps complete 2
 target b_sleeps complete 2" "... what they and their children mapped is known"
 	like "$(cat "$TMP/rec.err")" 'lost: nothing' "... and nothing is lost"
 done
-while [ ! -e "$TMP/joined" ]; do
-	"$TMP/join" "$group/cgroup.procs" "$(command -v sleep)" 0.05 7>&- 8>&- 9>&-
-done &
-like "$(events "$TMP/j.cap" --cgroup "$group" -d 1)" '^-1 ' "... by events of the whole machine"
-: >"$TMP/joined"
-wait $!
+# a short one that is the first with its name
+cat >"$TMP/brief.c" <<-'C'
+	#include <unistd.h>
+	int main(void) { return usleep(300); }
+C
+${CC:-cc} -O1 -o "$TMP/brief" "$TMP/brief.c" || fail "cannot compile a program"
+rec_start "$TMP/b.cap" -c brief 6>&- 9>&-
+"$TMP/brief"
+rec_stop
+is "$rc $(waits "$TMP/b.cap" '$h{"$w->{process_comm} " . (split ";", user())[0] . " " . $w->{user_stack_verdict}} += $w->{count} if kernel() =~ /nanosleep/')" \
+	"0 brief clock_nanosleep complete 1" "-c: the first process with that name has a whole stack, although it ends after 0.3 ms"
+exec 6>&-
 
 # The kernel ends the events of a program with other privileges: those of the whole machine take their place.
 USER_ID=1234
