@@ -159,23 +159,22 @@ static void grow_spare(struct aggmap *m)
 	m->spare_size *= 2;
 }
 
-int aggmap_empty(struct aggmap *m,
-	void (*take)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value), void *ctx,
-	struct err *e)
+/* Pass what map FD has to TAKE, and delete it. */
+static int empty_map(const struct aggmap *m, int fd, uint32_t *n, aggmap_take *take, void *ctx, struct err *e)
 {
 	const size_t step = key_bytes(m);
 	_cleanup_free_ char *keys = calloc(BATCH, step);
 	_cleanup_free_ struct offcpu_value *values = calloc(BATCH, sizeof(*values));
-	uint32_t at = 0, count, total = 0;
+	uint32_t at = 0, count;
 	bool first = true;
 	int rc = 0;
 
 	if (!keys || !values)
 		return err_nomem(e, "the samples of a flush");
+	*n = 0;
 	while (rc == 0) {
 		count = BATCH;
-		rc = bpf_map_lookup_and_delete_batch(
-			m->spare_fd, first ? NULL : &at, &at, keys, values, &count, NULL);
+		rc = bpf_map_lookup_and_delete_batch(fd, first ? NULL : &at, &at, keys, values, &count, NULL);
 		first = false;
 		/* ENOENT: this was the last batch */
 		if (rc && rc != -ENOENT)
@@ -186,11 +185,24 @@ int aggmap_empty(struct aggmap *m,
 			memcpy(&key, keys + i * step, step);
 			take(ctx, &key, &values[i]);
 		}
-		total += count;
+		*n += count;
 	}
-	if (total >= m->spare_size / 2 && m->spare_size < SIZE_MAX_ELEMENTS)
-		grow_spare(m);
 	return 0;
+}
+
+int aggmap_empty(struct aggmap *m, aggmap_take *take, void *ctx, struct err *e)
+{
+	uint32_t n;
+	int rc = empty_map(m, m->spare_fd, &n, take, ctx, e);
+
+	if (!rc && n >= m->spare_size / 2 && m->spare_size < SIZE_MAX_ELEMENTS)
+		grow_spare(m);
+	return rc;
+}
+
+int aggmap_finish(struct aggmap *m, aggmap_take *take, void *ctx, struct err *e)
+{
+	return empty_map(m, m->fd, &(uint32_t){ 0 }, take, ctx, e);
 }
 
 uint32_t aggmap_room(const struct aggmap *m)
@@ -1656,7 +1668,7 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 
 	oc.stop_ns = *stop_ns = now_ns();
 	set_phase(o, OFFCPU_FROZEN);
-	/* after the swap no program is inside the recording part */
+	/* after the swap, which waits for all programs that run, none is inside the recording part */
 	rc = offcpu_swap(o, sink, e);
 	if (rc)
 		return rc;
@@ -1666,8 +1678,9 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 				   sizeof(struct offcpu_ev_open), take_open, &oc, e);
 	if (rc)
 		return rc;
-	/* what programs already past the phase test added to the new map */
-	return offcpu_swap(o, sink, e);
+	/* what programs that were past the phase test then have added to the new map */
+	offcpu_drain(o, sink);
+	return aggmap_finish(&o->agg, sink->sample, sink->ctx, e);
 }
 
 static void add_counters(struct offcpu_counters *to, const struct offcpu_counters *from)

@@ -59,9 +59,11 @@ int aggmap_swap(struct aggmap *m, struct err *e);
  * the map was at least half full, replace it by one of twice the size (up to 4
  * million elements; if that cannot be created, keep the old one).
  */
-int aggmap_empty(struct aggmap *m,
-	void (*take)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value), void *ctx,
-	struct err *e);
+typedef void aggmap_take(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
+int aggmap_empty(struct aggmap *m, aggmap_take *take, void *ctx, struct err *e);
+
+/* The same for the map in use, at the end: no program may be running that adds to it. */
+int aggmap_finish(struct aggmap *m, aggmap_take *take, void *ctx, struct err *e);
 
 /* Capacity of the map in use, in elements. */
 uint32_t aggmap_room(const struct aggmap *m);

@@ -61,6 +61,10 @@ static void test_maps(struct tap *t, struct aggmap *m)
 	aggmap_empty(m, take, &taken, NULL);
 	tap_eq_u64(t, taken.n, 0, "a map that was not used has no elements");
 	tap_eq_u64(t, m->spare_size, SIZE, "a map that was not used does not grow");
+	tap_eq_u64(t, (uint64_t)-aggmap_finish(m, take, &taken, NULL), 0,
+		"the map in use is emptied at the end");
+	tap_ok(t, taken.n >= 2 * SIZE && taken.total_ns >= SIZE * (2 * SIZE + 1),
+		"the callback gets every element of it");
 }
 
 int main(void)
