@@ -164,7 +164,7 @@ static __always_inline __u64 hash_object(
 		k->reason = SCRIPT_MEMORY;
 		return 0;
 	}
-	/* each word times another odd number that nobody knows: these do not wait for each other */
+	/* each word times another odd number that is not known outside: these do not wait for each other */
 	sum = (OBJECT_WORD(k, 2) + 1) * factor;
 	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++) {
 		factor += 0x9e3779b97f4a7c16;

@@ -151,7 +151,7 @@ static __always_inline __u64 sum_text(const struct script_walk *k, __u32 from, _
 
 /*
  * Hash the LEN bytes of text at AT: the beginning and, if it is long, the end.
- * Each word is multiplied by another odd number that nobody knows, so that
+ * Each word is multiplied by another odd number that is not known outside, so that
  * these do not wait for each other.
  */
 static __always_inline __u64 hash_text(

@@ -34,7 +34,7 @@ SEC("kern_tp/sched_switch")
 int BPF_PROG(at_sched_switch, _Bool preempt, struct task_struct *prev)
 {
 	if (state.armed == STACKMAP_KTHREAD) {
-		/* pid 0 is the idle task, which nobody started */
+		/* pid 0 is the idle task, which was not started by a process */
 		if ((prev->flags & PF_KTHREAD) && prev->pid != 0)
 			take_once(ctx);
 		return 0;

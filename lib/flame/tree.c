@@ -336,7 +336,7 @@ int flametree_read(struct flametree *t, struct paragraphs *in, bool differential
 	if (getrandom(&g.seed, sizeof(g.seed), GRND_NONBLOCK) != (ssize_t)sizeof(g.seed))
 		g.seed = HASH_K3;
 	t->names.seed = g.seed;
-	/* the root; it is nobody's child and so not in the table */
+	/* the root; it has no parent and so is not in the table */
 	if (base_grow(&g.sprouts, &g.cap, 1, sizeof(*g.sprouts)) != 0)
 		return err_nomem(e, "the stacks");
 	g.sprouts[g.n++] = (struct sprout){ .first = NONE, .next = NONE };

@@ -152,7 +152,7 @@ const char *unwindtab_left_text(unsigned int left); /* a phrase for messages; ne
 
 struct table_cache;
 
-/* All fields must match. Nobody can set the ctime of a file, so a changed file is a different one. */
+/* All fields must match. The ctime of a file cannot be set, so a changed file is a different one. */
 struct table_cache_key {
 	struct cap_build_id id; /* length 0: never cached */
 	uint64_t dev, inode, size, mtime_ns, ctime_ns;
