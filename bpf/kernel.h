@@ -199,6 +199,62 @@ struct orc_entry___end {
 	unsigned int end : 1;
 };
 
+/* Loaded modules by address: mod_tree (kernel/module/tree_lookup.c), of which one copy is whole at any time.
+ */
+struct rb_node {
+	struct rb_node *rb_right, *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct latch_count {
+	unsigned int sequence;
+};
+
+struct latch_tree_root {
+	struct latch_count seq;
+	struct rb_root tree[2];
+};
+
+struct latch_tree_node {
+	struct rb_node node[2];
+};
+
+/* The names after ___ are ours: not all kernels have these. */
+struct mod_tree_root___orc {
+	struct latch_tree_root root;
+};
+
+struct mod_arch_specific___orc {
+	unsigned int num_orcs;
+	int *orc_unwind_ip;
+	struct orc_entry *orc_unwind;
+};
+
+struct module___orc {
+	struct mod_arch_specific___orc arch;
+};
+
+struct mod_tree_node___orc {
+	struct module___orc *mod;
+	struct latch_tree_node node;
+};
+
+struct module_memory___orc {
+	void *base;
+	unsigned int size;
+	struct mod_tree_node___orc mtn;
+};
+
+/* Before 6.4. */
+struct module_layout___orc {
+	void *base;
+	unsigned int size;
+	struct mod_tree_node___orc mtn;
+};
+
 /* Only for what follows processes. */
 struct task_struct___parent {
 	struct task_struct *real_parent;

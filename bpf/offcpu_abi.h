@@ -331,6 +331,7 @@ struct offcpu_orc {
 	__u64 ips; /* __start_orc_unwind_ip: 32 bits a row, relative to themselves, sorted */
 	__u64 entries; /* __start_orc_unwind: struct orc_entry */
 	__u64 text_start, text_end; /* the kernel's own code: _stext, _etext */
+	__u64 modules; /* mod_tree; 0 = not known */
 	__u64 hooks[4]; /* what tracers put in place of return addresses; 0 = none */
 	__u32 rows; /* 0 = the table is not known */
 	__u32 pad;

@@ -7,12 +7,14 @@
  * function that called this program, and keeps the rows of return addresses that it has met. Only what
  * the rows say is kept: all that depends on the stack is read from it at every walk.
  *
- * Only these steps are taken, by the rows of the kernel's own code, which never change: a call's frame
- * whose CFA is found from SP or BP, the registers of user mode at the end of the stack, and the end of a
- * kernel thread's stack. Whatever else comes, bpf_get_stack() takes the stack: interrupts, modules,
- * trampolines, return addresses that a tracer has replaced. docs/internals.md has the proof.
+ * Only these steps are taken, by the rows of the kernel's own code, which never change, and of modules, as
+ * long as none is loaded or unloaded: a call's frame whose CFA is found from SP or BP, the registers of user
+ * mode at the end of the stack, and the end of a kernel thread's stack. Whatever else comes, bpf_get_stack()
+ * takes the stack: interrupts, trampolines, return addresses that a tracer has replaced. docs/internals.md
+ * has the proof.
  *
- * Sources: arch/x86/kernel/unwind_orc.c, arch/x86/include/asm/orc_types.h.
+ * Sources: arch/x86/kernel/unwind_orc.c, arch/x86/include/asm/orc_types.h, kernel/module/tree_lookup.c,
+ * include/linux/rbtree_latch.h.
  */
 #ifndef STACKTOOLS_OFFCPU_ORC_BPF_H
 #define STACKTOOLS_OFFCPU_ORC_BPF_H
@@ -20,7 +22,8 @@
 /* What orc_walk() returns if it does not return a number of frames. */
 enum orc_refusal {
 	ORC_UNREADY = -1, /* table or start are not known yet */
-	ORC_OUTSIDE = -2, /* a return address outside of the kernel's own code, or put there by a tracer */
+	ORC_OUTSIDE =
+		-2, /* a return address outside of the kernel and its modules, or put there by a tracer */
 	ORC_INTERRUPT = -3, /* an interrupt came in kernel mode */
 	ORC_UNPROVED = -4, /* any other row; too many frames; memory that is not the stack's */
 };
@@ -37,6 +40,7 @@ const volatile bool verify_kernel_stacks; /* --verify-kernel-stacks */
 #define ORC_FRAMES_MAX 64
 #define ORC_WINDOW 512 /* bytes of stack read at once */
 #define ORC_TRIALS 16 /* so many walks on each CPU are compared with bpf_get_stack() */
+#define ORC_TREE_DEPTH 24 /* of the tree of modules */
 
 /*
  * orc_types.h: types since Linux 6.4, which replaced `end` by two more, and registers, which have other
@@ -57,11 +61,19 @@ enum orc_kind {
 	ORC_IS_OTHER,
 };
 
+#define ORC_OF_MODULE 0x80
+
 struct orc_row {
 	__u64 pc; /* return address */
-	/* 31..16: offset in bytes; 15..8: words down from the CFA to the saved BP, 0 = BP is as it was;
-	   7..0: enum orc_kind */
+	/* 63..32: for ORC_OF_MODULE, the count of changes at which the row was found; 31..16: offset in
+	   bytes; 15..8: words down from the CFA to the saved BP, 0 = BP is as it was; 7..0: enum orc_kind,
+	   with ORC_OF_MODULE for an address that is not the kernel's own */
 	__u64 way;
+};
+
+struct orc_table {
+	__u64 ips, entries; /* as in struct offcpu_orc */
+	__u32 rows, pad;
 };
 
 /*
@@ -95,6 +107,9 @@ struct orc_walk {
 	struct offcpu_stack_id walked; /* hi == 0: it is used as it is */
 	__u32 len; /* frames */
 	__u64 pc, sp, bp;
+	struct orc_table table; /* where the row of pc is */
+	__u32 changes; /* of the tree of modules, if `counted` */
+	__u32 counted;
 	__u64 missed; /* address of the word that is not in the window */
 	__u64 window_at, window_len;
 	__u64 window[ORC_WINDOW / 8];
@@ -169,7 +184,7 @@ static __always_inline __u64 orc_way(const struct orc_walk *k, const struct orc_
 	return (sp_reg == ORC_REG_BP ? ORC_BY_BP : ORC_BY_SP) | below << 8 | off << 16;
 }
 
-/* The row for the byte at PC, in the kernel's memory. */
+/* The row for the byte at PC of k->table, in the kernel's memory. */
 static __always_inline __u64 orc_find(struct orc_walk *k, __u64 pc)
 {
 	union {
@@ -179,10 +194,10 @@ static __always_inline __u64 orc_find(struct orc_walk *k, __u64 pc)
 	__s32 rel;
 
 	k->between[0] = 0;
-	k->between[1] = orc.rows;
+	k->between[1] = k->table.rows;
 	for (__u32 i = 0; i < 32; i++) {
 		const __u32 rows = k->between[1] - k->between[0], middle = k->between[0] + rows / 2;
-		const __u64 at = orc.ips + 4ULL * middle;
+		const __u64 at = k->table.ips + 4ULL * middle;
 
 		if (rows < 2)
 			break;
@@ -192,13 +207,110 @@ static __always_inline __u64 orc_find(struct orc_walk *k, __u64 pc)
 		k->between[(pc - (at + rel)) >> 63 & 1] = middle;
 	}
 	if (bpf_core_type_size(struct orc_entry) != 6 ||
-		bpf_probe_read_kernel(&found, 6, (void *)(orc.entries + 6ULL * k->between[0])))
+		bpf_probe_read_kernel(&found, 6, (void *)(k->table.entries + 6ULL * k->between[0])))
 		return ORC_IS_OTHER;
 	return orc_way(k, &found.row);
 }
 
+static __always_inline bool orc_knows_modules(void)
+{
+	return orc.modules && bpf_core_field_exists(((struct module___orc *)0)->arch.num_orcs) &&
+	       (bpf_core_field_exists(((struct module_memory___orc *)0)->mtn) ||
+		       bpf_core_field_exists(((struct module_layout___orc *)0)->mtn));
+}
+
+/* How often the tree of modules has changed. */
+static __always_inline bool orc_count_changes(__u32 *ret)
+{
+	const struct mod_tree_root___orc *tree = (void *)orc.modules;
+
+	return orc_knows_modules() && !bpf_probe_read_kernel(ret, sizeof(*ret), &tree->root.seq);
+}
+
+/* Where a part of a module in the tree has its node, its address and its length. */
+static __always_inline __u64 orc_part_node(void)
+{
+	return bpf_core_field_exists(((struct module_memory___orc *)0)->mtn)
+		       ? bpf_core_field_offset(struct module_memory___orc, mtn)
+		       : bpf_core_field_offset(struct module_layout___orc, mtn);
+}
+
+static __always_inline __u64 orc_part_base(void)
+{
+	return bpf_core_field_exists(((struct module_memory___orc *)0)->mtn)
+		       ? bpf_core_field_offset(struct module_memory___orc, base)
+		       : bpf_core_field_offset(struct module_layout___orc, base);
+}
+
+static __always_inline __u64 orc_part_size(void)
+{
+	return bpf_core_field_exists(((struct module_memory___orc *)0)->mtn)
+		       ? bpf_core_field_offset(struct module_memory___orc, size)
+		       : bpf_core_field_offset(struct module_layout___orc, size);
+}
+
+/*
+ * Find the table of the module that has the byte before k->pc, as the kernel does: of the two copies of the
+ * tree the one that is not being changed. Returns whether there is one.
+ */
+__noinline int orc_find_module(void)
+{
+	const struct mod_tree_root___orc *tree = (void *)orc.modules;
+	struct orc_walk *k = my_orc_walk();
+	__u64 pc, node, part, base, step, to_part;
+	struct module___orc *mod;
+	__u32 size;
+
+	if (!k || !orc_knows_modules())
+		return false;
+	pc = k->pc - 1;
+	step = k->changes & 1;
+	to_part = orc_part_node() + bpf_core_field_offset(struct mod_tree_node___orc, node) +
+		  step * bpf_core_type_size(struct rb_node);
+	if (bpf_probe_read_kernel(&node, sizeof(node),
+		    (void *)&tree->root.tree + step * bpf_core_type_size(struct rb_root)))
+		return false;
+	for (int i = 0; i < ORC_TREE_DEPTH && node; i++) {
+		part = node - to_part;
+		if (bpf_probe_read_kernel(&base, sizeof(base), (void *)(part + orc_part_base())) ||
+			bpf_probe_read_kernel(&size, sizeof(size), (void *)(part + orc_part_size())))
+			return false;
+		if (pc - base < size) {
+			if (bpf_probe_read_kernel(&mod, sizeof(mod),
+				    (void *)(part + orc_part_node() +
+					     bpf_core_field_offset(struct mod_tree_node___orc, mod))))
+				return false;
+			k->table.ips = (__u64)BPF_CORE_READ(mod, arch.orc_unwind_ip);
+			k->table.entries = (__u64)BPF_CORE_READ(mod, arch.orc_unwind);
+			k->table.rows = BPF_CORE_READ(mod, arch.num_orcs);
+			return k->table.rows > 0;
+		}
+		step = pc < base ? bpf_core_field_offset(struct rb_node, rb_left)
+				 : bpf_core_field_offset(struct rb_node, rb_right);
+		if (bpf_probe_read_kernel(&node, sizeof(node), (void *)(node + step)))
+			return false;
+	}
+	return false;
+}
+
+/* The row for the return address k->pc, of a module: valid as long as the tree does not change. */
+__noinline __u64 orc_module_way(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	__u64 way = ORC_IS_OUTSIDE;
+	__u32 changes;
+
+	if (!k)
+		return ORC_IS_OTHER;
+	if (orc_find_module())
+		way = orc_find(k, k->pc - 1);
+	if (!orc_count_changes(&changes) || changes != k->changes)
+		way = ORC_IS_OTHER;
+	return way | ORC_OF_MODULE | (__u64)k->changes << 32;
+}
+
 /* Remember the row for the return address k->pc, and return its way. */
-__noinline int orc_learn_row(void)
+__noinline __u64 orc_learn_row(void)
 {
 	struct orc_walk *k = my_orc_walk();
 	struct orc_set *set;
@@ -208,14 +320,35 @@ __noinline int orc_learn_row(void)
 		return ORC_IS_OTHER;
 	pc = k->pc;
 	way = ORC_IS_OUTSIDE;
-	if (pc > orc.text_start && pc <= orc.text_end && pc != orc.hooks[0] && pc != orc.hooks[1] &&
-		pc != orc.hooks[2] && pc != orc.hooks[3])
-		way = orc_find(k, pc - 1);
+	if (pc != orc.hooks[0] && pc != orc.hooks[1] && pc != orc.hooks[2] && pc != orc.hooks[3]) {
+		if (pc > orc.text_start && pc <= orc.text_end) {
+			k->table.ips = orc.ips;
+			k->table.entries = orc.entries;
+			k->table.rows = orc.rows;
+			way = orc_find(k, pc - 1);
+		} else if (k->counted) {
+			way = orc_module_way();
+		}
+	}
 	set = orc_set_of(k, pc);
-	set->way[1] = set->way[0];
+	if (set->way[0].pc != pc)
+		set->way[1] = set->way[0];
 	set->way[0].pc = pc;
 	set->way[0].way = way;
 	return way;
+}
+
+/* Is the row for k->pc there, and of a module that is still the same? Counts the changes once for each walk.
+ */
+static __always_inline bool orc_keeps_row(struct orc_walk *k)
+{
+	const struct orc_set *set = orc_set_of(k, k->pc);
+	const int second = set->way[0].pc != k->pc;
+
+	if (!k->counted)
+		k->counted = orc_count_changes(&k->changes);
+	return k->counted && set->way[second].pc == k->pc && set->way[second].way & ORC_OF_MODULE &&
+	       set->way[second].way >> 32 == k->changes;
 }
 
 /* Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack. */
@@ -264,6 +397,11 @@ __noinline int orc_steps(void)
 		if (row->pc != pc && (++row)->pc != pc)
 			return ORC_NEED_ROW;
 		way = row->way;
+		if (way & ORC_OF_MODULE) {
+			if (!k->counted || way >> 32 != k->changes)
+				return ORC_NEED_ROW;
+			way = (__u32)way & ~ORC_OF_MODULE;
+		}
 		frames[i] = pc;
 		if ((way & 0xff) > ORC_BY_BP) {
 			k->len = n + i + 1;
@@ -298,7 +436,7 @@ __noinline int orc_advance(void)
 
 	if (!k)
 		return ORC_IS_OTHER;
-	if (why == ORC_NEED_ROW)
+	if (why == ORC_NEED_ROW && !orc_keeps_row(k))
 		orc_learn_row();
 	else if (why == ORC_NEED_WINDOW)
 		return k->missed >= k->sp - 8 && orc_read(k, k->missed) ? ORC_MORE : ORC_IS_OTHER;
@@ -328,6 +466,7 @@ __noinline int orc_walk(__u32 user)
 		return ORC_UNREADY;
 	}
 	s->ev.frames[0] = start->own;
+	k->counted = false;
 	k->len = 1;
 	k->pc = start->ra;
 	k->sp = k->window_at + 8;
@@ -358,7 +497,7 @@ __noinline int orc_learn_start(void)
 	struct scratch *s = my_scratch();
 	__u64 ra, size, matches = 0, back = 0;
 	struct orc_start *start;
-	int way;
+	__u64 way;
 
 	if (!k || !s || !orc.rows || s->ev.len < 3)
 		return 0;

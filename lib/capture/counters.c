@@ -89,7 +89,7 @@ static const struct counter counters[] = {
 	{ "stacks.kernel_unready", COUNTER_DETAIL, "kernel stack", "kernel stacks",
 		"taken by the kernel: its unwind table was not known yet" },
 	{ "stacks.kernel_outside", COUNTER_DETAIL, "kernel stack", "kernel stacks",
-		"taken by the kernel: a module, a trampoline or a tracer in it" },
+		"taken by the kernel: a trampoline or a tracer in it" },
 	{ "stacks.kernel_interrupt", COUNTER_DETAIL, "kernel stack", "kernel stacks",
 		"taken by the kernel: an interrupt in it" },
 	{ "stacks.kernel_unproved", COUNTER_DETAIL, "kernel stack", "kernel stacks",

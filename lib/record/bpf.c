@@ -1348,6 +1348,7 @@ void offcpu_kernel_symbols(struct offcpu *o, const struct kallsyms *ks)
 	orc->entries = entries;
 	orc->text_start = kallsyms_address(ks, "_stext");
 	orc->text_end = kallsyms_address(ks, "_etext");
+	orc->modules = kallsyms_address(ks, "mod_tree");
 	for (size_t i = 0; i < ARRAY_LEN(hooks); i++)
 		orc->hooks[i] = kallsyms_address(ks, hooks[i]);
 	__atomic_store_n(&orc->rows, (uint32_t)rows, __ATOMIC_RELEASE);

@@ -5,6 +5,7 @@
  *
  *   switch futex N          two threads on one CPU hand a futex over, N times
  *   switch pipe N [DEPTH]   the same with two pipes, DEPTH frames deep (20)
+ *   switch vsock N [DEPTH]  the same with a pair of sockets of modules: AF_VSOCK, over loopback
  *   switch sleep N [THREADS [MS]]  THREADS (50) sleep MS (1) each time, N times in all
  *   switch hold             one thread that waits for stdin to end
  *
@@ -12,12 +13,14 @@
  * hand-overs per second, then per second of its CPU time.
  */
 #include <linux/futex.h>
+#include <linux/vm_sockets.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -86,6 +89,25 @@ static void *pipe_side(void *arg)
 	return NULL;
 }
 
+/* Both ends of a connection, each of them for both ways. */
+static int open_vsock(void)
+{
+	struct sockaddr_vm to = {
+		.svm_family = AF_VSOCK, .svm_port = VMADDR_PORT_ANY, .svm_cid = VMADDR_CID_LOCAL
+	};
+	socklen_t len = sizeof(to);
+	int listener = socket(AF_VSOCK, SOCK_STREAM, 0);
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&to, sizeof(to)) != 0 ||
+		listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr *)&to, &len) != 0)
+		return -1;
+	there[0] = back[1] = socket(AF_VSOCK, SOCK_STREAM, 0);
+	if (there[0] < 0 || connect(there[0], (struct sockaddr *)&to, sizeof(to)) != 0)
+		return -1;
+	back[0] = there[1] = accept(listener, NULL, NULL);
+	return back[0] < 0 ? -1 : 0;
+}
+
 static void *sleep_side(void *arg)
 {
 	struct timespec ts = { .tv_sec = sleep_ms / 1000, .tv_nsec = sleep_ms % 1000 * 1000000 };
@@ -128,6 +150,13 @@ int main(int argc, char **argv)
 		if (pipe(there) || pipe(back) || write(there[1], "", 1) != 1)
 			return 1;
 		run(pipe_side, 2);
+	} else if (strcmp(mode, "vsock") == 0) {
+		depth = extra ? extra : depth;
+		if (open_vsock() != 0 || write(there[1], "", 1) != 1) {
+			perror("switch: vsock");
+			return 1;
+		}
+		run(pipe_side, 2);
 	} else if (strcmp(mode, "sleep") == 0) {
 		long threads = extra > 0 && extra < 1024 ? extra : 50;
 
@@ -135,7 +164,7 @@ int main(int argc, char **argv)
 		rounds = n / threads;
 		run(sleep_side, threads);
 	} else {
-		fprintf(stderr, "switch: futex, pipe, sleep or hold\n");
+		fprintf(stderr, "switch: futex, pipe, vsock, sleep or hold\n");
 		return 64;
 	}
 	printf("%.0f\n", (double)n / (now_on(CLOCK_MONOTONIC) - t0));
