@@ -50,6 +50,10 @@ static const struct cli_option options[] = {
 		CLI_WORD(struct opts, folding.weight, weights) },
 	{ 0, "runnable", NULL, "time on the run queue below a frame [runnable], or [preempted]",
 		CLI_FLAG(struct opts, folding.runnable) },
+	{ 0, "wall", NULL, "waits and samples of the CPU, below [blocked], [runnable], [preempted], [on-CPU]",
+		CLI_FLAG(struct opts, folding.wall) },
+	{ 0, "side-by-side", NULL, "the same, and these are the outermost frames",
+		CLI_FLAG(struct opts, folding.side_by_side) },
 	{ 0, "kind", "LIST", "only waits of these kinds: disk-read,fsync", CLI_TEXTS(struct opts, kinds) },
 	{ 0, "no-idle", NULL, "without waits of kind idle", CLI_FLAG(struct opts, folding.no_idle) },
 	{ 0, "balanced", NULL, "cut the final arguments of a name only: templates and operators stay",
@@ -91,6 +95,29 @@ static int check_kinds(const struct cli *c, struct opts *o)
 	return CLI_OK;
 }
 
+/* What sums anything but whole times of one event, or a part of them, does not add up to wall-clock time. */
+static int check_wall(const struct cli *c, struct opts *o)
+{
+	const struct folding_opts *f = &o->folding;
+	const char *mode = f->side_by_side ? "side-by-side" : "wall";
+	const char *other = f->event                    ? "event-filter"
+			    : f->by_count               ? "unit=count"
+			    : f->weight != FOLDING_BOTH ? "weight"
+			    : f->runnable               ? "runnable"
+			    : o->kinds.n                ? "kind"
+			    : f->wakers                 ? "wakers"
+							: NULL;
+
+	o->folding.wall |= f->side_by_side;
+	if (!f->wall)
+		return CLI_OK;
+	if (other)
+		return cli_usage(c, "--%s and --%s exclude one another", mode, other);
+	o->folding.event = "offcpu-time";
+	o->folding.also = "cpu-clock";
+	return CLI_OK;
+}
+
 /* --min is a count or a time, depending on --unit. */
 static int check(const struct cli *c, void *opts)
 {
@@ -118,7 +145,8 @@ static int check(const struct cli *c, void *opts)
 			o->folding.by_count ? "--unit=count" : "--runnable");
 	if (o->folding.wakers && o->folding.runnable)
 		return cli_usage(c, "--wakers and --runnable exclude one another");
-	return check_kinds(c, o);
+	rc = check_wall(c, o);
+	return rc ? rc : check_kinds(c, o);
 }
 
 /* If installed as stackfold, it uses that name. */
@@ -196,6 +224,19 @@ static int report_wakers(const struct opts *o, const struct folding_report *r)
 	return CLI_INCOMPLETE;
 }
 
+/* --wall adds up to wall-clock time only if both were recorded. */
+static int report_wall(const struct opts *o, const struct folding_report *r)
+{
+	struct err e = { 0 };
+
+	if (!o->folding.wall || !r->folded || (r->samples && r->samples < r->folded))
+		return CLI_OK;
+	err_set(&e, -ENODATA, r->samples ? "no record is of a wait" : "no record is a sample of the CPU");
+	err_hint(&e, "offcpu-record --on-cpu records both");
+	cli_error(&cli, &e);
+	return CLI_INCOMPLETE;
+}
+
 static int report_malformed(const struct folding_report *r)
 {
 	struct err e = { 0 };
@@ -232,6 +273,7 @@ static int report(const struct opts *o, const struct folding_report *r, const st
 	status = worse(status, report_runnable(o, r));
 	status = worse(status, report_kinds(r));
 	status = worse(status, report_wakers(o, r));
+	status = worse(status, report_wall(o, r));
 	return worse(status, report_malformed(r));
 }
 

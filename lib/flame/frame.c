@@ -33,6 +33,10 @@ enum frame_class frame_class(const char *name, size_t len)
 		return FRAME_MARK;
 	if (is(name, len, "[runnable]") || is(name, len, "[preempted]"))
 		return FRAME_STATE;
+	if (is(name, len, "[blocked]"))
+		return FRAME_BLOCKED;
+	if (is(name, len, "[on-CPU]"))
+		return FRAME_ON_CPU;
 	return FRAME_USER;
 }
 

@@ -16,6 +16,8 @@ enum frame_class {
 	FRAME_WAKER, /* "--", and all frames below it */
 	FRAME_STATE, /* [runnable], [preempted] */
 	FRAME_MARK, /* "-" between user and kernel frames */
+	FRAME_BLOCKED, /* [blocked] */
+	FRAME_ON_CPU, /* [on-CPU] */
 	FRAME_CLASSES,
 };
 

@@ -86,7 +86,8 @@ static void put_names(struct out *o, const struct flametree *t, const struct ran
 		size_t len;
 		const char *name = intern_text(&t->names, r->order[i], &len);
 
-		page_base64_byte(&b, (uint8_t)(frame_class(name, len) << 5 | frame_tone(name, len)));
+		page_base64_byte(&b, (uint8_t)frame_class(name, len));
+		page_base64_byte(&b, (uint8_t)frame_tone(name, len));
 	}
 	page_base64_flush(&b);
 	out_str(o, "\",\n");

@@ -5,8 +5,8 @@
 const ROW = 18; // pixels of a row
 const LEAST = 0.5; // pixels of the narrowest frame that is drawn
 const FONT = "12px ui-monospace, Menlo, Consolas, monospace";
-const USER = 0, KERNEL = 1, SCRIPT = 2, INLINED = 3, WAKER = 4, STATE = 5, MARK = 6;
-const CLASSES = ["user", "kernel", "script or JIT", "inlined", "waker", "runnable or preempted", "mark"];
+const USER = 0, KERNEL = 1, SCRIPT = 2, INLINED = 3, WAKER = 4, STATE = 5, MARK = 6, BLOCKED = 7, ON_CPU = 8;
+const CLASSES = ["user", "kernel", "script or JIT", "inlined", "waker", "runnable or preempted", "mark", "blocked", "on the CPU"];
 const {$, data, bytes, NS, grouped, percent, fill, make, short, entry, showTip, hideTip, matcher, theme} = page;
 const {names, differential} = data;
 const N = data.nodes;
@@ -55,7 +55,7 @@ const exactBefore = exact ? before : new BigUint64Array(before.length);
 		if (differential)
 			exactBefore[i] = value();
 		endOf[i] = i + 1;
-		classOf[i] = i === 0 ? MARK : classOf[parentOf[i]] === WAKER ? WAKER : looks[nameOf[i]] >> 5;
+		classOf[i] = i === 0 ? MARK : classOf[parentOf[i]] === WAKER ? WAKER : looks[2 * nameOf[i]];
 		depth++;
 	}
 	for (let i = N - 1; i > 0; i--) {
@@ -124,7 +124,7 @@ function describe(i) {
 
 // --- colours
 
-const HUES = [[22, 46, 78], [205, 228, 72], [88, 128, 48], [168, 186, 48], [268, 292, 58], [338, 354, 72]]; // two hues, the saturation
+const HUES = [[22, 46, 78], [205, 228, 72], [88, 128, 48], [168, 186, 48], [268, 292, 58], [338, 354, 72], [], [216, 226, 16], [52, 58, 92]]; // two hues, the saturation
 const cached = new Map();
 function once(key, make) {
 	let c = cached.get(key);
@@ -151,7 +151,7 @@ function changeTint(b, a) {
 		return theme.dark ? `hsl(${hue} ${30 + n * 2}% ${24 + n}%)` : `hsl(${hue} ${60 + n}% ${92 - n * 1.3}%)`;
 	});
 }
-const tintOf = (i) => (i === 0 ? tint(MARK, 0) : differential ? changeTint(before[i], after[i]) : tint(classOf[i], looks[nameOf[i]] & 31));
+const tintOf = (i) => (i === 0 ? tint(MARK, 0) : differential ? changeTint(before[i], after[i]) : tint(classOf[i], looks[2 * nameOf[i] + 1]));
 
 // --- layout: the frames of each row, from left to right; frame -1 stands for frames too narrow to be drawn
 
@@ -333,7 +333,7 @@ function legend() {
 		return;
 	}
 	const used = new Set(classOf.subarray(1));
-	fill($("legend"), ...[USER, KERNEL, SCRIPT, INLINED, WAKER, STATE].filter((c) => used.has(c))
+	fill($("legend"), ...[USER, KERNEL, SCRIPT, INLINED, WAKER, STATE, BLOCKED, ON_CPU].filter((c) => used.has(c))
 		.map((c) => entry(tint(c, 11), CLASSES[c])));
 }
 // Functions by their own value. A function that calls itself counts once in what it has with its callees.

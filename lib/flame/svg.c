@@ -88,6 +88,8 @@ static void put_class_color(struct out *o, enum frame_class class, unsigned int 
 		[FRAME_INLINED] = { 168, 186, 48 },
 		[FRAME_WAKER] = { 268, 292, 58 },
 		[FRAME_STATE] = { 338, 354, 72 },
+		[FRAME_BLOCKED] = { 216, 226, 16 },
+		[FRAME_ON_CPU] = { 52, 58, 92 },
 	};
 
 	if (class == FRAME_MARK)

@@ -111,8 +111,8 @@ struct frame_span {
 enum state { OUTSIDE, SKIPPING };
 
 /* The parts of a record's weight: what is added to its stack, and to its stack with one more frame. */
-enum part { PART_STACK, PART_RUNNABLE, PART_PREEMPTED, PARTS };
-static const char *const part_frames[PARTS] = { "", "[runnable]", "[preempted]" };
+enum part { PART_STACK, PART_RUNNABLE, PART_PREEMPTED, PART_BLOCKED, PART_ON_CPU, PARTS };
+static const char *const part_frames[PARTS] = { "", "[runnable]", "[preempted]", "[blocked]", "[on-CPU]" };
 
 /* The ids of a stack with each of part_frames, plus one; 0 = not made yet. */
 struct part_stacks {
@@ -166,9 +166,9 @@ int folding_new(const struct folding_opts *opts, struct folding **ret, struct er
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
 		seed = HASH_K3;
 	f->o = opts;
-	f->needs_comment = opts->client || opts->by_count || opts->weight != FOLDING_BOTH || opts->runnable ||
-			   opts->no_idle || opts->n_kinds;
-	f->skips_zeroes = opts->weight != FOLDING_BOTH || opts->runnable;
+	f->skips_zeroes = opts->weight != FOLDING_BOTH || opts->runnable || opts->wall;
+	f->needs_comment =
+		opts->client || opts->by_count || f->skips_zeroes || opts->no_idle || opts->n_kinds;
 	foldtab_init(&f->table, seed);
 	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
 		if (bodycache_init(&f->cache[i], seed, e) != 0) {
@@ -264,9 +264,9 @@ static void put_comm(struct buf *out, struct perfscript_str comm)
 	}
 }
 
-/* The id of the text before the stack: the name of the process and what the options add. */
-static uint32_t name_of(
-	struct folding *f, const struct perfscript_header *h, const struct perfscript_wait *wait)
+/* The id of the text before the stack: the name of the process and what the options add; STATE may be "". */
+static uint32_t name_of(struct folding *f, const struct perfscript_header *h,
+	const struct perfscript_wait *wait, const char *state)
 {
 	const struct folding_opts *o = f->o;
 	struct buf *out = &f->text;
@@ -276,6 +276,8 @@ static uint32_t name_of(
 		o->client->name(o->client->ctx, h, wait, out);
 		return out->failed ? INTERN_NONE : intern_put(&f->table.names, out->p, out->len);
 	}
+	buf_put(out, state, strlen(state));
+	buf_put(out, ";", *state != '\0');
 	if (o->threads) {
 		buf_put(out, "[", 1);
 		put_comm(out, h->comm);
@@ -455,7 +457,7 @@ static int keep_name(char **where, struct perfscript_str name, struct err *e)
 
 static bool is_event(const char *name, const struct perfscript_str *event)
 {
-	return strlen(name) == event->len && memcmp(name, event->p, event->len) == 0;
+	return name && strlen(name) == event->len && memcmp(name, event->p, event->len) == 0;
 }
 
 /* Set whether the record is of the event to fold; the first event seen is chosen if none was given. */
@@ -469,7 +471,7 @@ static int choose(struct folding *f, struct record *r, struct err *e)
 		return 0;
 	if (!rep->event)
 		return keep_name(&rep->event, *event, e);
-	if (is_event(rep->event, event) || (f->o->also && is_event(f->o->also, event)))
+	if (is_event(rep->event, event) || is_event(f->o->also, event))
 		return 0;
 	r->chosen = false;
 	return rep->other ? 0 : keep_name(&rep->other, *event, e);
@@ -520,10 +522,12 @@ static int divide(struct folding *f, const struct record *r, const struct perfsc
 	uint64_t part[PARTS], const char **bad)
 {
 	const struct folding_opts *o = f->o;
-	const bool whole = o->weight == FOLDING_BOTH && !o->runnable;
+	const bool sample = o->wall && is_event(o->also, &r->h.event);
+	const bool whole = sample || (o->weight == FOLDING_BOTH && !o->runnable && !o->wall);
+	const enum part rest = sample ? PART_ON_CPU : o->wall ? PART_BLOCKED : PART_STACK;
 	uint64_t period = r->h.period, runnable = w->preempted ? period : w->runnable_ns;
 
-	part[PART_STACK] = period;
+	part[rest] = period;
 	if (r->h.overflow)
 		*bad = "a period that does not fit 64 bits";
 	else if (!whole && w->has_runnable &&
@@ -536,9 +540,9 @@ static int divide(struct folding *f, const struct record *r, const struct perfsc
 		return o->weight == FOLDING_BOTH;
 	}
 	f->report.has_runnable = true;
-	if (o->runnable)
+	if (o->runnable || o->wall)
 		part[w->preempted ? PART_PREEMPTED : PART_RUNNABLE] = runnable;
-	part[PART_STACK] = o->weight == FOLDING_RUNNABLE ? runnable : period - runnable;
+	part[rest] = o->weight == FOLDING_RUNNABLE ? runnable : period - runnable;
 	return 1;
 }
 
@@ -595,17 +599,21 @@ static uint32_t part_stack(struct folding *f, uint32_t stack, enum part part)
 	return *id_1 - 1;
 }
 
-/* Add the parts that have a frame of their own. */
-static int add_parts(
-	struct folding *f, uint32_t name, uint32_t stack, const uint64_t part[PARTS], struct err *e)
+/* Add the parts of R that have a frame of their own, in its STACK or before its NAME. */
+static int add_parts(struct folding *f, const struct record *r, uint32_t name, uint32_t stack,
+	const uint64_t part[PARTS], struct err *e)
 {
 	for (enum part i = PART_RUNNABLE; i < PARTS; i++) {
-		uint32_t own, pair;
+		uint32_t own = stack, pair;
 
 		if (!part[i])
 			continue;
-		own = part_stack(f, stack, i);
-		pair = own == INTERN_NONE ? FOLDTAB_NONE : foldtab_pair(&f->table, name, own);
+		if (f->o->side_by_side)
+			name = name_of(f, &r->h, NULL, part_frames[i]);
+		else
+			own = part_stack(f, stack, i);
+		pair = name == INTERN_NONE || own == INTERN_NONE ? FOLDTAB_NONE
+								 : foldtab_pair(&f->table, name, own);
 		if (pair == FOLDTAB_NONE)
 			return err_nomem(e, "the distinct stacks");
 		f->table.pairs[pair].sum += part[i];
@@ -645,10 +653,11 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 		return 0;
 	f->report.folded++;
 	f->report.with_waker += v->has_waker;
-	name = name_of(f, &r->h, &wait);
+	f->report.samples += part[PART_ON_CPU] != 0;
+	name = name_of(f, &r->h, &wait, "");
 	if (name == INTERN_NONE || v->stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
-	code = f->o->runnable ? add_parts(f, name, v->stack, part, e) : 0;
+	code = f->o->runnable || f->o->wall ? add_parts(f, r, name, v->stack, part, e) : 0;
 	if (code || (f->skips_zeroes && !part[PART_STACK]))
 		return code;
 	if (name != v->name) {

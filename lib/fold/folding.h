@@ -116,6 +116,8 @@ struct folding_opts {
 	bool by_count; /* weigh a record by its count= (1 if missing), not by its period */
 	enum folding_weight weight; /* stacks of which all is 0 are not in the table */
 	bool runnable; /* runnable_ns goes below "[runnable]", preempted waits below "[preempted]" */
+	bool wall; /* waits (event) and samples (also), by state: these, "[blocked]" and "[on-CPU]" */
+	bool side_by_side; /* with wall: the state is the outermost frame instead */
 	bool no_idle; /* without waits of kind "idle" */
 	const char *const *kinds; /* lists, "poll,pipe": only waits of these kinds; NULL: of all */
 	size_t n_kinds;
@@ -128,6 +130,7 @@ struct folding_opts {
 struct folding_report {
 	uint64_t records; /* of the event, well-formed */
 	uint64_t folded; /* of these, without those that an option leaves out */
+	uint64_t samples; /* of the folded ones, those of the event also, if wall */
 	uint64_t filtered; /* of other events */
 	char *event; /* the one folded, NULL = none seen */
 	char *other; /* the first other event, NULL = none */

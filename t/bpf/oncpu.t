@@ -75,6 +75,40 @@ like "$(grep '^on CPU' "$out")" "^on CPU +$(samples "$TMP/c.cap" '$n += $w->{cou
 	"capinfo counts them"
 like "$(grep '^waits' "$out")" "^waits +$(waits "$TMP/c.cap" '$n += $w->{count}'), " "and not among the waits"
 
+# Wall-clock time: a program that executes for as long as it sleeps
+cat >"$TMP/half.pl" <<'EOF'
+use Time::HiRes qw(sleep clock clock_gettime CLOCK_MONOTONIC);
+my ($begun, $slept) = (clock_gettime(CLOCK_MONOTONIC), 0);
+for my $n (1 .. 50) {
+	1 while clock() < $n * .04;
+	my $from = clock_gettime(CLOCK_MONOTONIC);
+	sleep .04;
+	$slept += clock_gettime(CLOCK_MONOTONIC) - $from;
+}
+printf "%.0f %.0f %.0f\n", map { $_ * 1e9 } clock(), $slept, clock_gettime(CLOCK_MONOTONIC) - $begun;
+EOF
+# state FILE NAMES: the sum of the lines with the frame [NAME], one of NAMES, a|b, in ns
+state() {
+	perl -sne '$n += $1 if /\[($names)\]/ && / (\d+)$/; END { print $n + 0 }' -- "-names=$2" "$1"
+}
+rec "$TMP/h.cap" --on-cpu=999 --preempted -- perl "$TMP/half.pl"
+is "$rc" 0 "a program that spins and sleeps is recorded"
+read -r cpu slept wall <"$out"
+"$BIN/symbolize" -q "$TMP/h.cap" >"$TMP/text"
+"$BIN/fold" --wall "$TMP/text" >"$TMP/wall"
+"$BIN/fold" --side-by-side "$TMP/text" >"$TMP/side"
+within "$(state "$TMP/wall" on-CPU)" "$cpu" 5 "fold --wall: one half is on the CPU"
+within "$(state "$TMP/wall" 'blocked|runnable')" "$slept" 5 "and one asleep, until it ran again"
+within "$(state "$TMP/wall" 'on-CPU|blocked|runnable|preempted')" "$wall" 5 "together they are the thread's life"
+for state in on-CPU blocked runnable preempted; do
+	is "$(grep -c "^\[$state\];perl" "$TMP/side"):$(state "$TMP/side" $state)" \
+		"$(grep -c ";\[$state\] " "$TMP/wall"):$(state "$TMP/wall" $state)" "--side-by-side has the same stacks and sums: $state"
+done
+"$BIN/flame" "$TMP/wall" >"$TMP/wall.html"
+is "$(perl -ne 'print $1 if /"sum":"(\d+)"/' "$TMP/wall.html")" \
+	"$(perl -ne '$n += $1 if / (\d+) (?:offcpu-time|cpu-clock): $/; END { print $n }' "$TMP/text")" \
+	"the graph is as wide as both events of the text"
+
 # Nothing but samples, at a rate that the clock keeps
 on "$TMP/n.cap" -- perl -e 'use Time::HiRes "clock"; 1 while clock() < 1.5; printf "%.0f\n", clock() * 1e9'
 is "$rc" 0 "oncpu-record records samples alone"

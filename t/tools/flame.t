@@ -219,6 +219,35 @@ is "$(perl -ne 'if (/<title>([abc]) .*fill="#(..)..(..)"/) { print "$1 ", $2 gt 
 b blue
 c grey" "--diff: what grew is red, what shrank blue"
 
+# what a frame is, by the page's own words
+printf 'p;f_[k];[blocked] 4\np;g_[j];[on-CPU] 3\np;h_[i];[runnable] 2\np;[preempted] 1\np;-;i 1\np;--;[on-CPU] 1\n' >"$TMP/in"
+"$flame" "$TMP/in" >"$TMP/page.html"
+# shellcheck disable=SC2016 # Perl's
+perl -MJSON::PP -MMIME::Base64 -0777 -ne 'my ($json) = m{id="data">(.*?)</script>}s; my $d = decode_json($json);
+	my ($list) = /^const CLASSES = (\[.*\]);/m; my $class = decode_json($list);
+	my @looks = unpack "(CC)*", decode_base64($d->{looks});
+	print map { "$d->{names}[$_]: $class->[$looks[2 * $_]]\n" } 0 .. $#{$d->{names}}' "$TMP/page.html" | LC_ALL=C sort >"$TMP/got"
+is "$(cat "$TMP/got")" "--: waker
+-: mark
+[blocked]: blocked
+[on-CPU]: on the CPU
+[preempted]: runnable or preempted
+[runnable]: runnable or preempted
+f_[k]: kernel
+g_[j]: script or JIT
+h_[i]: inlined
+i: user
+p: user" "a frame has the class that its name says"
+"$flame" --svg --min 0 "$TMP/in" >"$TMP/in.svg"
+# shellcheck disable=SC2016 # Perl's
+is "$(perl -ne 'next unless /<title>(\[\S+) .*fill="#(..)(..)(..)"/; my ($name, $r, $g, $b) = ($1, map { hex } $2, $3, $4);
+	print "$name ", $b < $r - 80 && $b < $g - 80 ? "yellow" : abs($r - $g) < 25 ? "grey" : $r > $b ? "pink" : "violet", "\n"' \
+	"$TMP/in.svg" | LC_ALL=C sort)" "[blocked] grey
+[on-CPU] violet
+[on-CPU] yellow
+[preempted] pink
+[runnable] pink" "states have colours of their own, but for what a waker was in"
+
 ## malformed input
 
 damaged "a line without a number" 'a;b 1\nc;d\na;b 2\n' "3 0 a

@@ -291,6 +291,80 @@ is "$rc:$(cat "$out")" "1:cd;main;g 5" "a record whose runnable_ns is not a numb
 like "$(cat "$err")" "line 2 of .*a number in the comment that is not a 64-bit one" "a runnable_ns that is not a number is reported"
 folds "without the options the comment is not looked at" "# wait: total_ns=10 runnable_ns=1x\n$A" "ab;main;f 10"
 
+## wall-clock time
+
+S="# sample: count=3 total_ns=40 kernel=none user=complete\nab 1/2 [000] 1.5: 40 cpu-clock: \n\t34 main (/x)\n\n"
+S="$S# sample: count=1 total_ns=13 kernel=complete user=complete\nab 1/2 [000] 1.5: 13 cpu-clock: \n$K"
+V=$(printf '%s' "$W" | sed 's/ ev: / offcpu-time: /g')
+folds "--wall sums waits and samples, each below the frame of its state" "$V$S" "ab;main;[on-CPU] 40
+ab;main;schedule;[blocked] 70
+ab;main;schedule;[on-CPU] 13
+ab;main;schedule;[preempted] 50
+ab;main;schedule;[runnable] 30
+cd;g;[runnable] 8
+ef;[blocked] 3" --wall
+folds "--wall: the order of the events does not matter" "$S$V" "$("$fold" --wall "$TMP/in")" --wall
+folds "--side-by-side: the state is the outermost frame" "$V$S" "[blocked];ab;main;schedule 70
+[blocked];ef 3
+[on-CPU];ab;main 40
+[on-CPU];ab;main;schedule 13
+[preempted];ab;main;schedule 50
+[runnable];ab;main;schedule 30
+[runnable];cd;g 8" --side-by-side
+folds "--wall --reverse: the state is the innermost frame" "$V$S" "[blocked];ef 3
+[blocked];schedule;main;ab 70
+[on-CPU];main;ab 40
+[on-CPU];schedule;main;ab 13
+[preempted];schedule;main;ab 50
+[runnable];g;cd 8
+[runnable];schedule;main;ab 30" --wall --reverse
+folds "--side-by-side --reverse --threads: the state is the last frame" \
+	"# wait: total_ns=9 runnable_ns=0\nab 1/3 1.5: 9 offcpu-time: \n\n$S" "ab;[ab tid=3];[blocked] 9
+main;ab;[ab tid=2];[on-CPU] 40
+schedule;main;ab;[ab tid=2];[on-CPU] 13" --side-by-side --reverse --threads
+folds "--wall --no-idle leaves out idle threads' waits, and no sample" "$V$S" "ab;main;[on-CPU] 40
+ab;main;schedule;[blocked] 70
+ab;main;schedule;[on-CPU] 13
+ab;main;schedule;[preempted] 50
+ab;main;schedule;[runnable] 30
+ef;[blocked] 3" --wall --no-idle
+# the total is that of both events, of many records, by another program
+perl -pe 's/ e: $/ offcpu-time: /; BEGIN { srand 6 } if (/^# wait/ && rand() < 0.4) { $on = 1; s/.*/# sample: count=1 total_ns=1/ }
+	$on = 0 if $on && s/ offcpu-time: $/ cpu-clock: /' "$TMP/many" >"$TMP/both"
+total() { # REGULAR-EXPRESSION FILE: the sum of what its first group matches
+	perl -sne '$n += $1 if /$of/; END { print $n + 0 }' -- "-of=$1" "$2"
+}
+all=$(total ' (\d+) (offcpu-time|cpu-clock): $' "$TMP/both")
+samples=$(total ' (\d+) cpu-clock: $' "$TMP/both")
+for option in --wall --side-by-side; do
+	"$fold" $option "$TMP/both" >"$TMP/folded"
+	is "$(total ' (\d+)$' "$TMP/folded")" "$all" "$option: the total of 3000 records is that of both events"
+	is "$(total '\[on-CPU\].* (\d+)$' "$TMP/folded")" "$samples" "$option: and what is on the CPU that of the samples"
+done
+in_file "$V"
+run "$fold" --wall "$TMP/in"
+is "$rc:$(wc -l <"$out")" "1:5" "--wall of waits alone folds them, status 1"
+like "$(tr '\n' ' ' <"$err")" 'no record is a sample of the CPU .*hint: offcpu-record --on-cpu records both' "and says what is missing"
+in_file "$S"
+run "$fold" --side-by-side "$TMP/in"
+is "$rc:$(wc -l <"$out")" "1:2" "--side-by-side of samples alone folds them, status 1"
+like "$(head -n 1 "$err")" 'no record is of a wait' "and says what is missing"
+in_file "$W"
+run "$fold" --wall "$TMP/in"
+is "$rc:$(cat "$out")" "1:" "--wall folds no other event"
+like "$(cat "$err")" "no record is of event 'offcpu-time'; the first one is of 'ev'" "and says which there is"
+in_file "$(printf '%s' "$OLD" | sed 's/ ev: / offcpu-time: /')$S"
+run "$fold" --wall "$TMP/in"
+is "$rc:$(sed -n 2p "$out")" "1:ab;main;schedule;[blocked] 20" "--wall: a wait without runnable_ns is blocked, as far as is known"
+like "$(cat "$err")" '12 waits have no runnable_ns: .*not shown apart' "and that is reported"
+in_file "# wait: total_ns=10 runnable_ns=11\nab 1/2 1.5: 10 offcpu-time: \n\n$S"
+run "$fold" --wall "$TMP/in"
+like "$rc:$(grep malformed "$err")" "^1:.*line 2 of .*greater than the whole wait" "--wall: a runnable_ns beyond the wait is malformed"
+for other in --unit=count --weight=blocked --runnable --kind=lock --wakers --event-filter=x; do
+	status 64 "--wall $other is a usage error" "$fold" --wall "$other" "$TMP/in"
+	like "$(head -n 1 "$err")" "--wall and ${other%%=*}(=count)? exclude one another" "$other: the message names both"
+done
+
 folds "--kind folds waits of these kinds" "$W" "ab;main;schedule 100
 ef 3" --kind=fsync,poll
 folds "--kind may be given several times" "$W" "ab;main;schedule 100
