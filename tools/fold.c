@@ -36,7 +36,7 @@ static const struct cli_option options[] = {
 		CLI_FLAG(struct opts, folding.frames.addrs) },
 	{ 0, "inline", NULL, "expand inlined functions with addr2line", CLI_FLAG(struct opts, expand) },
 	{ 0, "context", NULL, "with --inline: file and line of each", CLI_FLAG(struct opts, context) },
-	{ 0, "event-filter", "EVENT", "fold this event (default: the first one that comes)",
+	{ 0, "event-filter", "EVENT", "fold this event (default: offcpu-time, if a capture has waits)",
 		CLI_TEXT(struct opts, folding.event) },
 	{ CLI_HEADING("Beyond it") },
 	{ 0, "unit", "UNIT",

@@ -36,7 +36,7 @@ static const struct cli_option options[] = {
 	{ 0, "idle", NULL, "compare waits for work too", CLI_FLAG(struct opts, difference.idle) },
 	{ 0, "absolute", NULL, "the sums as they are, not in each second of recording",
 		CLI_FLAG(struct opts, difference.absolute) },
-	{ 0, "event", "EVENT", "count this event (default: the first one that comes)",
+	{ 0, "event", "EVENT", "count this event (default: offcpu-time, if a capture has waits)",
 		CLI_TEXT(struct opts, event) },
 	{ 0, "unit", "UNIT", "of folded lines (default: ns), and of periods of events other than offcpu-time",
 		CLI_WORD(struct opts, unit, units) },
@@ -155,7 +155,7 @@ static void report_nothing(const struct side *s)
 	size_t event_len, other_len;
 	struct err e = { 0 };
 
-	if (!w->n_records && w->n_filtered) {
+	if (!w->n_records && w->other) {
 		event = waits_string(w, w->event, &event_len);
 		other = waits_string(w, w->other, &other_len);
 		err_set(&e, -ENOENT, "no record of '%s' is of event '%.*s'; the first one is of '%.*s'", name,

@@ -67,7 +67,7 @@ static const struct cli_option options[] = {
 		CLI_FLAG(struct opts, ranking.by_last) },
 	{ 0, "events", NULL, "read each wait of captures by itself, so that there is a p99",
 		CLI_FLAG(struct opts, events) },
-	{ 0, "event", "EVENT", "count this event (default: the first one that comes)",
+	{ 0, "event", "EVENT", "count this event (default: offcpu-time, if a capture has waits)",
 		CLI_TEXT(struct opts, event) },
 	{ 0, "unit", "UNIT", "of folded lines (default: ns), and of periods of events other than offcpu-time",
 		CLI_WORD(struct opts, unit, units) },
@@ -313,7 +313,7 @@ static int print(const struct opts *o, const struct waits *w, struct err *e)
 	return code;
 }
 
-static int no_wait(const struct opts *o)
+static int no_wait(const struct opts *o, const struct waits *w)
 {
 	const char *const *files = o->files.p;
 	struct err e;
@@ -321,6 +321,12 @@ static int no_wait(const struct opts *o)
 	err_set(&e, -ENOENT, "no wait in %s%s%s%s", o->files.n ? "'" : "",
 		o->files.n ? waits_file_name(files[0]) : "standard input", o->files.n ? "'" : "",
 		o->files.n > 1 ? " and the other files" : "");
+	if (w->other) {
+		size_t len;
+		const char *other = waits_string(w, w->other, &len);
+
+		err_hint(&e, "there are records of another event: --event %.*s counts them", (int)len, other);
+	}
 	cli_error(&cli, &e);
 	return CLI_INCOMPLETE;
 }
@@ -331,7 +337,7 @@ static int answer(const struct opts *o, const struct waits *w, struct err *e)
 	int code, status;
 
 	if (!w->n_rows)
-		return w->n_malformed ? report(w) : no_wait(o);
+		return w->n_malformed ? report(w) : no_wait(o, w);
 	code = print(o, w, e);
 	if (code && code != -ENOENT)
 		return CLI_FAILED;

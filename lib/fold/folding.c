@@ -460,6 +460,17 @@ static bool is_event(const char *name, const struct perfscript_str *event)
 	return name && strlen(name) == event->len && memcmp(name, event->p, event->len) == 0;
 }
 
+/* Choose waits by a capture's totals, "# totals: waits=12 ...", if no event was given or seen. */
+static int choose_by_totals(struct folding *f, const char *line, size_t len, struct err *e)
+{
+	static const char has_waits[] = "# totals: waits=", event[] = "offcpu-time";
+	const size_t n = sizeof(has_waits) - 1;
+
+	if (f->report.event || len <= n || memcmp(line, has_waits, n) != 0 || line[n] < '1' || line[n] > '9')
+		return 0;
+	return keep_name(&f->report.event, (struct perfscript_str){ event, sizeof(event) - 1 }, e);
+}
+
 /* Set whether the record is of the event to fold; the first event seen is chosen if none was given. */
 static int choose(struct folding *f, struct record *r, struct err *e)
 {
@@ -633,7 +644,9 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	int code = 1;
 
 	if (!r->chosen) {
-		f->report.filtered++;
+		if (!client || !client->other || !perfscript_wait(r->wait.p, r->wait.len, &wait) ||
+			!client->other(client->ctx, &r->h, &wait))
+			f->report.filtered++;
 		return 0;
 	}
 	if (f->needs_comment) {
@@ -825,8 +838,11 @@ int folding_add(struct folding *f, const struct paragraphs *in, const struct par
 		if (*p == '#') {
 			r.wait = (struct perfscript_str){ .p = p,
 				.len = perfscript_details(p, len) ? len : 0 };
-			if (client && !r.wait.len)
+			if (r.wait.len)
+				continue;
+			if (client)
 				client->comment(client->ctx, p, len);
+			code = choose_by_totals(f, p, len, e);
 			continue;
 		}
 		r.java = starts(p, len, "java");

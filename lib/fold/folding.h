@@ -95,6 +95,9 @@ struct folding_client {
 	/* Append to OUT what stands for the name of the process in the table. */
 	void (*name)(void *ctx, const struct perfscript_header *h, const struct perfscript_wait *w,
 		struct buf *out);
+	/* A record of another event than the one that is folded; true: it does not count as filtered. NULL =
+	 * none. */
+	bool (*other)(void *ctx, const struct perfscript_header *h, const struct perfscript_wait *w);
 	/* 0; 1 if the record is malformed for the client, which sets *BAD to why; or -errno. */
 	int (*added)(void *ctx, const struct folding_added *a, const char **bad, struct err *e);
 };
@@ -121,7 +124,11 @@ struct folding_opts {
 	bool no_idle; /* without waits of kind "idle" */
 	const char *const *kinds; /* lists, "poll,pipe": only waits of these kinds; NULL: of all */
 	size_t n_kinds;
-	const char *event; /* the one to fold; NULL or "": the first one seen */
+	/*
+	 * The one to fold. NULL or "": offcpu-time if a capture's text says at its top that it has waits, for
+	 * the first record may be a sample; else the first one seen.
+	 */
+	const char *event;
 	const char *also; /* another one, for a client that knows them apart; NULL = none */
 	struct foldframe_opts frames;
 	const struct folding_client *client; /* NULL = none */

@@ -115,18 +115,16 @@ static void put_side(struct buf *b, const struct difference *d, int side)
 	format_lost(b, w, lost, damaged);
 }
 
-static void put_head(struct buf *b, const struct difference_print *p, const struct difference *d)
+/* "2.010 s before, 545.0 ms after: -1.465 s, factor 0.27", of sums as they are */
+static void put_compared(
+	struct buf *b, const struct difference *d, const char *title, wait_sum before, wait_sum after)
 {
-	wait_sum total[DIFFERENCE_SIDES];
+	const wait_sum total[] = { difference_amount(&d->scale, 0, before),
+		difference_amount(&d->scale, 1, after) };
+	const struct change c = change_between(total[0], total[1]);
 	char text[FORMAT_NUMBER_MAX];
-	struct change c;
 
-	for (int i = 0; i < DIFFERENCE_SIDES; i++) {
-		put_side(b, d, i);
-		total[i] = difference_amount(&d->scale, i, d->ranking[i].ranked);
-	}
-	c = change_between(total[0], total[1]);
-	buftext_printf(b, "%-11s", "compared");
+	buftext_printf(b, "%-11s", title);
 	buftext_str(b, put_amount(text, d, total[0]));
 	buftext_str(b, " before, ");
 	buftext_str(b, put_amount(text, d, total[1]));
@@ -136,7 +134,19 @@ static void put_head(struct buf *b, const struct difference_print *p, const stru
 		buftext_str(b, ", factor ");
 		buftext_str(b, put_factor(text, &c));
 	}
-	buftext_printf(b, "\n%-11s", "numbers");
+	buftext_str(b, "\n");
+}
+
+static void put_head(struct buf *b, const struct difference_print *p, const struct difference *d)
+{
+	const struct waits *before = d->waits[0], *after = d->waits[1];
+
+	for (int i = 0; i < DIFFERENCE_SIDES; i++)
+		put_side(b, d, i);
+	put_compared(b, d, "compared", d->ranking[0].ranked, d->ranking[1].ranked);
+	if (before->n_on_cpu && after->n_on_cpu)
+		put_compared(b, d, "on CPU", before->on_cpu_ns, after->on_cpu_ns);
+	buftext_printf(b, "%-11s", "numbers");
 	if (d->scale.by_time) {
 		buftext_str(b, "normalised: of each second that was recorded\n");
 	} else if (p->absolute) {

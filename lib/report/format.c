@@ -701,6 +701,10 @@ void format_json_summary(struct format_json *wr, const struct ranking *r)
 		format_json_amount(wr, "not_idle_blocked", r->blocked);
 		format_json_amount(wr, "not_idle_runnable", r->runnable);
 	}
+	if (w->n_on_cpu) {
+		format_json_sum(wr, "on_cpu_ns", w->on_cpu_ns);
+		format_json_sum(wr, "on_cpu_samples", w->n_on_cpu);
+	}
 	json_begin(&wr->j, "lost", '{');
 	for (size_t i = 0; i < w->n_lost; i++) {
 		size_t len;

@@ -192,6 +192,13 @@ static void put_summary(struct buf *b, const struct report_print *p, const struc
 	if (p->last)
 		put_last(b, w, r);
 	put_parts(b, w, r);
+	if (w->n_on_cpu) {
+		buftext_str(b, "on CPU     ");
+		buftext_str(b, format_time(text, w->on_cpu_ns));
+		buftext_str(b, ", by ");
+		format_counted(b, w->n_on_cpu, "sample", "samples");
+		buftext_str(b, "; --event cpu-clock ranks them\n");
+	}
 	if (p->opts->kinds) {
 		buftext_str(b, "only kind  ");
 		format_clean(b, p->opts->kinds, strlen(p->opts->kinds));

@@ -328,6 +328,17 @@ static struct cell *cell_of(struct waits_reader *r, uint32_t pair, struct err *e
 	return &r->cells[pair];
 }
 
+static bool on_other(void *ctx, const struct perfscript_header *h, const struct perfscript_wait *wait)
+{
+	struct waits *w = ((struct waits_reader *)ctx)->w;
+
+	if (!is(h->event, "cpu-clock") || !wait->has_total)
+		return false;
+	w->on_cpu_ns += wait->total_ns;
+	w->n_on_cpu += wait->has_count ? wait->count : 1;
+	return true;
+}
+
 /* Of sums of samples it is not known when each was. */
 static int add_sample(struct waits_reader *r, const struct folding_added *a, struct err *e)
 {
@@ -934,7 +945,7 @@ int waits_open(struct waits *w, struct paragraphs *in, const struct waits_opts *
 	r->each = opts->each;
 	r->samples = opts->samples;
 	r->client = (struct folding_client){
-		.ctx = r, .comment = on_comment, .name = on_name, .added = on_added
+		.ctx = r, .comment = on_comment, .name = on_name, .other = on_other, .added = on_added
 	};
 	r->options = (struct folding_opts){ .event = opts->event,
 		.also = opts->samples,
@@ -1125,9 +1136,11 @@ int waits_fold(struct waits *w, struct waits_stacks *ret, struct paragraphs *in,
 
 	*w = (struct waits){ .unit = unit };
 	*ret = (struct waits_stacks){ 0 };
-	r.client = (struct folding_client){
-		.ctx = &r, .comment = on_comment, .name = on_plain_name, .added = on_plain_added
-	};
+	r.client = (struct folding_client){ .ctx = &r,
+		.comment = on_comment,
+		.name = on_plain_name,
+		.other = on_other,
+		.added = on_plain_added };
 	r.options = (struct folding_opts){ .event = select->event,
 		.no_idle = select->no_idle,
 		.kinds = &select->kinds,

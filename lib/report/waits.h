@@ -152,6 +152,9 @@ struct waits {
 	uint32_t event; /* string: the one that is counted; 0 = none in the text */
 	enum waits_unit unit; /* of the numbers in the text, where it does not say so itself */
 
+	/* Samples of what threads executed, where waits are counted: the time of their periods. */
+	wait_sum on_cpu_ns, n_on_cpu;
+
 	uint64_t n_records; /* counted */
 	uint64_t n_filtered; /* of other events, */
 	uint32_t other; /* string: the first of which is this one */
@@ -163,7 +166,7 @@ struct waits {
 
 struct waits_opts {
 	enum waits_unit unit;
-	const char *event; /* NULL: the first one that comes */
+	const char *event; /* NULL: as folding chooses it */
 	bool each; /* keep each wait, 40 bytes, too */
 	const char *samples; /* and each record, 16 bytes, of this other event; NULL: none */
 };
@@ -197,7 +200,7 @@ struct waits_stacks {
 };
 
 struct waits_selection {
-	const char *event; /* NULL: of the first record */
+	const char *event; /* NULL: as folding chooses it */
 	const char *kinds; /* NULL: all */
 	bool no_idle;
 };

@@ -68,6 +68,11 @@ cp "$out" "$TMP/text"
 is "$(cat "$TMP/sum")" "$(samples "$TMP/c.cap" '$n += $w->{total_ns}')" "fold sums them"
 "$BIN/fold" --event-filter offcpu-time "$TMP/text" 2>/dev/null | awk '{ n += $NF } END { printf "%.0f\n", n }' >"$TMP/sum"
 is "$(cat "$TMP/sum")" "$(waits "$TMP/c.cap" '$n += $w->{total_ns}')" "and waits apart"
+run "$BIN/stackreport" --json --all "$TMP/c.cap"
+is "$(perl -MCpanel::JSON::XS -0777 -ne 'my $j = decode_json($_); my $n = 0; $n += $_->{total_ns} for @{$j->{rows}};
+	print join " ", $n, @$j{qw(on_cpu_ns on_cpu_samples)}' "$out")" \
+	"$(waits "$TMP/c.cap" '$n += $w->{total_ns}') $(samples "$TMP/c.cap" '$n += $w->{total_ns}') $(samples "$TMP/c.cap" '$n += $w->{count}')" \
+	"stackreport ranks the waits, and has the time on the CPU beside them"
 run "$BIN/stackreport" --event cpu-clock --tsv "$TMP/text"
 like "$(sed -n 2p "$out")" 'three_parts' "stackreport --event cpu-clock: the greatest is where the time was"
 run "$BIN/capinfo" "$TMP/c.cap"

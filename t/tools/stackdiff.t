@@ -298,6 +298,19 @@ answers 1 "an empty file before" "no wait in '$TMP/empty'" --folded "$TMP/empty"
 run sh -c '"$1" - "$2" </dev/null' - "$diff" "$TMP/a"
 like "$rc:$(cat "$err")" "^1:stackdiff: no wait in 'standard input'" "empty standard input is reported"
 in_file b 'zz 1/2 1.5: 7 other: \n\t1 f (x)\n\n'
+
+for side in c:300:500 d:600:400; do
+	IFS=: read -r name on off <<-EOF
+		$side
+	EOF
+	in_file "$name" "# host: hostname=h duration=2.000\n# totals: waits=2 total_ns=$off lost=0 samples=3\n\n# sample: count=3 total_ns=$on\nab 1/2 1.4: $on cpu-clock: \n\t1 g (x)\n\n# wait: count=2 total_ns=$off max_ns=$off kind=lock\nab 1/2 1.5: $off offcpu-time: \n\t1 f (x)\n\n"
+done
+run "$diff" "$TMP/c" "$TMP/d"
+is "$rc:$(sed -n '3,4p;9p' "$out"):$(cat "$err")" "0:compared   250 ns before, 200 ns after: -50 ns, factor 0.80
+on CPU     150 ns before, 300 ns after: +150 ns, factor 2.00
+  1.   250 ns   200 ns    -50 ns   0.80   -0.2    lock:" "waits are compared, and the time on the CPU in a line of its own"
+run "$diff" --tsv --event cpu-clock "$TMP/c" "$TMP/d"
+is "$rc:$(sed 1d "$out" | cut -f 2-4,16-)" "0:150	300	150			g" "--event cpu-clock compares the samples"
 answers 1 "another event" "no record of '$TMP/b' is of event 'offcpu-time'; the first one is of 'other'
 .*hint: both sides must be of one event" "$TMP/a" "$TMP/b"
 answers 1 "a kind that does not occur" "no wait is of kind 'swap'.*
