@@ -256,7 +256,7 @@ static void put_attributes(struct otlp *x, const struct profile_record *r)
 	if (p->exe)
 		buf_uleb(b, text_attribute(x, "process.executable.path", p->exe));
 	buf_uleb(b, attribute(x, "thread.id", 0, true, t->tid));
-	buf_uleb(b, text_attribute(x, "thread.name", t->comm));
+	buf_uleb(b, text_attribute(x, "thread.name", r->comm));
 	if (r->state)
 		buf_uleb(b, text_attribute(x, "stacktools.state", r->state));
 	if (r->kind)

@@ -471,6 +471,8 @@ static void put_begin(struct perfetto *x, const struct profile_record *r, uint64
 
 	x->blocked++;
 	at = begin_event(x, time_ns, SLICE_BEGIN, TRACK_THREADS + r->thread, r->kind ? r->kind : x->wait);
+	if (r->comm != x->p->threads[r->thread].comm)
+		annotate_text(x, x->thread, r->comm);
 	annotate_text(x, x->state, r->state);
 	if (r->open || r->initial || r->preempted)
 		annotate_text(x, x->note, r->preempted ? x->preempted : r->open ? x->open : x->initial);
@@ -489,7 +491,7 @@ static void put_wake(struct perfetto *x, const struct profile_record *r, uint64_
 
 	if (r->waker != PROFILE_NONE) {
 		at = begin_event(x, time_ns, INSTANT, waker_track(&x->p->wakers[r->waker]), x->wakes);
-		annotate_text(x, x->thread, t->comm);
+		annotate_text(x, x->thread, r->comm);
 		annotate_number(x, x->tid, t->tid);
 		annotate(x, x->stack, intern_stack_text(x, x->p->wakers[r->waker].stack));
 		proto_fixed64(&x->b, EVENT_FLOW_IDS, flow);

@@ -103,7 +103,7 @@ static void put_labels(struct pprof *x, const struct profile_record *r)
 	const struct profile_thread *t = &x->p->threads[r->thread];
 	const struct profile_process *p = &x->p->processes[t->process];
 
-	put_label(x, x->key_thread, t->comm);
+	put_label(x, x->key_thread, r->comm);
 	put_number(x, x->key_tid, t->tid);
 	put_label(x, x->key_process, p->comm);
 	put_number(x, x->key_pid, p->pid);

@@ -486,9 +486,9 @@ static int read_stack(struct reader *r, struct jsonread *j)
 	return ADD(r, stacks, &r->stack_ids, id, &s);
 }
 
-/* What WAKER is called: the thread's name, or what kind of interrupt it is. */
+/* What WAKER is called: the thread's name at that time, or what kind of interrupt it is. */
 static profile_text waker_name(
-	struct reader *r, const struct profile_waker *w, bool interrupt, profile_text kind)
+	struct reader *r, const struct profile_waker *w, profile_text comm, bool interrupt, profile_text kind)
 {
 	struct profile *p = r->p;
 	struct buf *b = &p->name;
@@ -496,7 +496,7 @@ static profile_text waker_name(
 	size_t len;
 
 	if (w->thread != PROFILE_NONE)
-		return p->threads[w->thread].comm;
+		return comm ? comm : p->threads[w->thread].comm;
 	text = profile_str(p, kind, &len);
 	buf_reset(b);
 	buf_put(b, "[", 1);
@@ -513,7 +513,7 @@ static int read_waker(struct reader *r, struct jsonread *j)
 	struct profile_waker w = { .thread = PROFILE_NONE, .stack = PROFILE_NONE, .next = PROFILE_NONE };
 	struct jsonread_text key;
 	uint64_t id = UINT64_MAX;
-	profile_text kind = 0;
+	profile_text kind = 0, comm = 0;
 	bool interrupt = false;
 
 	while (jsonread_member(j, &key)) {
@@ -521,6 +521,8 @@ static int read_waker(struct reader *r, struct jsonread *j)
 			id = jsonread_u64(j);
 		else if (jsonread_is(&key, "thread"))
 			w.thread = read_reference(j, &r->thread_ids, no_thread);
+		else if (jsonread_is(&key, "comm"))
+			comm = read_text(r, j);
 		else if (jsonread_is(&key, "stack"))
 			w.stack = read_reference(j, &r->stack_ids, no_stack);
 		else if (jsonread_is(&key, "waker"))
@@ -534,11 +536,11 @@ static int read_waker(struct reader *r, struct jsonread *j)
 	}
 	if (w.stack == PROFILE_NONE)
 		j->bad = j->bad ? j->bad : no_stack;
-	w.name = waker_name(r, &w, interrupt, kind);
+	w.name = waker_name(r, &w, comm, interrupt, kind);
 	return w.name == INTERN_NONE ? nomem(r) : ADD(r, wakers, &r->waker_ids, id, &w);
 }
 
-static int add_record(struct reader *r, struct jsonread *j, const struct profile_record *w)
+static int add_record(struct reader *r, struct jsonread *j, struct profile_record *w)
 {
 	struct profile *p = r->p;
 
@@ -552,6 +554,7 @@ static int add_record(struct reader *r, struct jsonread *j, const struct profile
 		j->bad = j->bad ? j->bad : "runnable_ns is more than total_ns";
 	if (j->bad)
 		return 0;
+	w->comm = w->comm ? w->comm : p->threads[w->thread].comm;
 	if (base_grow(&p->records, &r->records_cap, p->n_records + 1, sizeof(*w)) != 0)
 		return nomem(r);
 	p->records[p->n_records++] = *w;
@@ -573,6 +576,8 @@ static int read_record(struct reader *r, struct jsonread *j, bool is_sample)
 	while (jsonread_member(j, &key)) {
 		if (jsonread_is(&key, "thread"))
 			w.thread = read_reference(j, &r->thread_ids, no_thread);
+		else if (jsonread_is(&key, "comm"))
+			w.comm = read_text(r, j);
 		else if (jsonread_is(&key, "stack"))
 			w.stack = read_reference(j, &r->stack_ids, no_stack);
 		else if (jsonread_is(&key, "waker"))
@@ -833,7 +838,7 @@ static uint32_t number_of(struct idmap *m, uint32_t a, uint32_t b)
 int profile_by_identity(const struct profile *p, struct profile_groups *ret)
 {
 	_cleanup_free_ uint32_t *group_of = calloc(p->n_records + 1, sizeof(*group_of));
-	struct idmap maps[5] = { 0 }; /* each numbers pairs of a number of the one before and one more part */
+	struct idmap maps[6] = { 0 }; /* each numbers pairs of a number of the one before and one more part */
 	bool failed = !group_of;
 	int rc;
 
@@ -847,10 +852,11 @@ int profile_by_identity(const struct profile *p, struct profile_groups *ret)
 		id = number_of(&maps[1], id, r->kind);
 		id = number_of(&maps[2], id, waker);
 		id = number_of(&maps[3], id, r->thread);
-		group_of[i] = number_of(&maps[4], id, r->stack);
+		id = number_of(&maps[4], id, r->comm);
+		group_of[i] = number_of(&maps[5], id, r->stack);
 		failed = group_of[i] == UINT32_MAX;
 	}
-	rc = failed ? -ENOMEM : make_groups(p, group_of, maps[4].n, ret);
+	rc = failed ? -ENOMEM : make_groups(p, group_of, maps[5].n, ret);
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
 		idmap_free(&maps[i]);
 	return rc;

@@ -36,7 +36,7 @@ struct profile_process {
 struct profile_thread {
 	uint32_t process;
 	uint32_t tid, ns_tid;
-	profile_text comm;
+	profile_text comm; /* its last name */
 };
 
 /* A function that is executed, and where. */
@@ -73,6 +73,7 @@ struct profile_record {
 	uint64_t first_ns, last_ns; /* when the first and the last of them began, CLOCK_MONOTONIC */
 	uint32_t thread, stack, waker; /* waker PROFILE_NONE = not known */
 	profile_text kind, state; /* 0 = not known */
+	profile_text comm; /* the name of the thread at that time */
 	bool is_sample; /* of a thread that ran; else waits */
 	bool is_split; /* runnable_ns is known */
 	bool open, initial, preempted;
@@ -126,7 +127,8 @@ struct profile_groups {
  */
 int profile_by_thread(const struct profile *p, struct profile_groups *ret);
 
-/* Those with the same thread, stack, kind, state, name of the waker and flags, in the order of the input. */
+/* Those with the same thread, its name, stack, kind, state, name of the waker and flags, in the order of the
+ * input. */
 int profile_by_identity(const struct profile *p, struct profile_groups *ret);
 void profile_groups_free(struct profile_groups *g);
 

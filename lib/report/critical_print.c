@@ -51,6 +51,12 @@ static struct critical_part part_of(const struct waits *w, const struct critical
 	return part;
 }
 
+/* As what is ranked by thread. */
+static struct ranking_group group_of(const struct waits *w, uint32_t thread)
+{
+	return (struct ranking_group){ .key = thread, .kind = w->threads[thread].name };
+}
+
 /* --- the table --- */
 
 /* "3.001234 s", as --from takes it */
@@ -62,7 +68,9 @@ static void put_seconds(struct buf *b, uint64_t ns)
 
 static void put_thread(struct buf *b, const struct waits *w, uint32_t thread)
 {
-	format_group(b, w, RANKING_THREAD, &(struct ranking_group){ .key = thread });
+	const struct ranking_group g = group_of(w, thread);
+
+	format_group(b, w, RANKING_THREAD, &g);
 }
 
 /* "disk-read by [disk]", in full. */
@@ -277,9 +285,10 @@ static void put_table(struct out *o, struct buf *b, const struct critical_print 
 static void put_tsv_names(struct buf *b, const struct waits *w, const struct critical_part *part)
 {
 	const bool blocked = part->what == CRITICAL_BLOCKED;
+	const struct ranking_group g = group_of(w, part->thread);
 	struct buf line = { 0 };
 
-	format_tsv_group(&line, w, RANKING_THREAD, &(struct ranking_group){ .key = part->thread });
+	format_tsv_group(&line, w, RANKING_THREAD, &g);
 	/* without its newline */
 	buf_put(b, line.p, line.len - (line.len > 0));
 	b->failed |= line.failed;
@@ -323,7 +332,9 @@ static void put_tsv(struct out *o, struct buf *b, const struct critical_print *p
 
 static void json_names(struct format_json *wr, const struct critical_part *part)
 {
-	format_json_group(wr, RANKING_THREAD, &(struct ranking_group){ .key = part->thread });
+	const struct ranking_group g = group_of(wr->w, part->thread);
+
+	format_json_group(wr, RANKING_THREAD, &g);
 	json_str(&wr->j, "what", whats[part->what]);
 	if (!has_place(part))
 		return;
@@ -369,10 +380,11 @@ static void json_path(
 static void put_json(struct format_json *wr, const struct critical_print *p)
 {
 	const struct critical_path *path = segments_of(p);
+	const struct ranking_group g = group_of(p->waits, p->thread);
 	const uint64_t start = waits_start(p->waits);
 
 	json_begin(&wr->j, NULL, '{');
-	format_json_group(wr, RANKING_THREAD, &(struct ranking_group){ .key = p->thread });
+	format_json_group(wr, RANKING_THREAD, &g);
 	json_u64(&wr->j, "start_mono_ns", start);
 	json_u64(&wr->j, "from_ns", p->window.from_ns);
 	json_u64(&wr->j, "to_ns", p->window.to_ns);

@@ -407,7 +407,7 @@ void format_group(struct buf *b, const struct waits *w, enum ranking_by by, cons
 	case RANKING_THREAD:
 		t = &w->threads[g->key];
 		process = &w->processes[t->process];
-		format_string(b, w, t->name);
+		format_string(b, w, g->kind);
 		buftext_str(b, " ");
 		format_string(b, w, process->id);
 		buftext_str(b, process->id ? "/" : "");
@@ -552,7 +552,7 @@ void format_tsv_group(struct buf *b, const struct waits *w, enum ranking_by by, 
 			format_string(b, w, w->functions[path->first + i]);
 		}
 	} else if (by == RANKING_THREAD) {
-		format_string(b, w, w->threads[g->key].name);
+		format_string(b, w, g->kind);
 		buftext_str(b, "\t");
 		format_string(b, w, w->processes[w->threads[g->key].process].id);
 		buftext_str(b, "\t");
@@ -641,7 +641,7 @@ void format_json_group(struct format_json *wr, enum ranking_by by, const struct 
 		json_path(wr, g);
 		break;
 	case RANKING_THREAD:
-		format_json_text(wr, "comm", w->threads[g->key].name);
+		format_json_text(wr, "comm", g->kind);
 		format_json_text(wr, "pid", w->processes[w->threads[g->key].process].id);
 		format_json_text(wr, "tid", w->threads[g->key].id);
 		break;

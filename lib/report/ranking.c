@@ -409,7 +409,7 @@ static int compare_keys(const struct order *o, const struct ranking_group *x, co
 		c = compare_paths(w, &w->paths[x->key], &w->paths[y->key]);
 		return c ? c : compare_strings(w, x->kind, y->kind);
 	case RANKING_THREAD:
-		c = compare_strings(w, w->threads[x->key].name, w->threads[y->key].name);
+		c = compare_strings(w, x->kind, y->kind);
 		return c ? c : compare_strings(w, w->threads[x->key].id, w->threads[y->key].id);
 	case RANKING_PROCESS:
 		c = compare_strings(w, w->processes[x->key].name, w->processes[y->key].name);
@@ -451,7 +451,8 @@ static int group_row(struct ranking_groups *g, struct members *m, const struct w
 	case RANKING_FUNCTION:
 		return add_functions(g, m, w, i, stamps);
 	case RANKING_THREAD:
-		return row->thread == WAITS_NONE ? 0 : add_row(g, m, row, row->thread, 0, false, false);
+		return row->thread == WAITS_NONE ? 0
+						 : add_row(g, m, row, row->thread, row->comm, false, false);
 	case RANKING_PROCESS:
 		return add_row(g, m, row, row->process, 0, false, false);
 	case RANKING_KIND:
@@ -463,9 +464,7 @@ static int group_row(struct ranking_groups *g, struct members *m, const struct w
 	case RANKING_WAKER:
 		return add_row(g, m, row, row->waker, 0, false, false);
 	case RANKING_THREAD_NAME:
-		return row->thread == WAITS_NONE
-			       ? 0
-			       : add_row(g, m, row, w->threads[row->thread].name, 0, false, false);
+		return row->thread == WAITS_NONE ? 0 : add_row(g, m, row, row->comm, 0, false, false);
 	case RANKING_PROCESS_NAME:
 		return add_row(g, m, row, w->processes[row->process].name, 0, false, false);
 	}

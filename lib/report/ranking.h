@@ -49,7 +49,7 @@ struct ranking_member {
 
 struct ranking_group {
 	uint32_t key; /* index of a path, thread or process, or a string */
-	uint32_t kind; /* string; of a place */
+	uint32_t kind; /* string; of a place. Of a thread its name at that time: each has a group */
 	bool is_call; /* a callee: KEY is a system call, not a function */
 	struct wait_stats stats;
 	struct wait_last last;

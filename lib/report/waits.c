@@ -745,13 +745,14 @@ static int make_row(struct waits_reader *r, const struct foldtab_pair *pair, str
 	l = get_label(text);
 	row->path = r->places[pair->stack].path;
 	row->module = r->places[pair->stack].module;
+	row->comm = keep(w, l.comm);
 	row->kind = keep(w, l.kind);
 	row->state = keep(w, l.state);
 	row->waker = keep(w, l.waker);
 	row->process = put_process(r, &l);
 	row->thread = WAITS_NONE;
-	if (row->kind == INTERN_NONE || row->state == INTERN_NONE || row->waker == INTERN_NONE ||
-		row->process == WAITS_NONE)
+	if (row->comm == INTERN_NONE || row->kind == INTERN_NONE || row->state == INTERN_NONE ||
+		row->waker == INTERN_NONE || row->process == WAITS_NONE)
 		return -ENOMEM;
 	if (l.tid.len) {
 		row->thread = put_thread(r, &l, row->process);

@@ -53,7 +53,7 @@ struct wait_process {
 };
 
 struct wait_thread {
-	uint32_t id, name; /* strings */
+	uint32_t id, name; /* strings; the first name that the text has for it */
 	uint32_t process; /* index */
 };
 
@@ -65,6 +65,7 @@ struct wait_last {
 struct wait_row {
 	uint32_t path, thread; /* indexes; thread WAITS_NONE: not known */
 	uint32_t process;
+	uint32_t comm; /* string: the name of the thread at that time */
 	uint32_t kind, state, waker; /* strings; 0 = not known */
 	uint32_t module; /* string: the file of the innermost user frame */
 	uint32_t first_bin; /* of its single waits, in waits->bins; WAITS_NONE */

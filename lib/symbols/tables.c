@@ -3,6 +3,7 @@
 #include "base/json.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define AHEAD 8 /* how many records ahead to prefetch */
 
@@ -69,9 +70,28 @@ static void put_process(struct tables *t, uint32_t id)
 	end(t, &j);
 }
 
+/* The name of a thread at a time; its last name at UINT64_MAX. */
+static const char *name_at(
+	const struct tables *t, uint32_t proc, uint32_t tid, uint64_t time_ns, uint32_t *ns_tid)
+{
+	const struct cap_sample at = { .proc = proc, .tid = tid, .first_ns = time_ns };
+
+	return wait_printer_comm(t->w->c, &at, ns_tid);
+}
+
+/* Into an object that refers to the thread, if it is not the last one. */
+static void put_earlier_name(
+	const struct tables *t, struct json *j, uint32_t proc, uint32_t tid, uint64_t time_ns)
+{
+	uint32_t ns_tid;
+	const char *name = name_at(t, proc, tid, time_ns, &ns_tid);
+
+	if (strcmp(name, name_at(t, proc, tid, UINT64_MAX, &ns_tid)) != 0)
+		json_str(j, "comm", name);
+}
+
 static uint32_t put_thread(struct tables *t, uint32_t proc, uint32_t tid)
 {
-	const struct cap_sample at = { .proc = proc, .tid = tid };
 	bool added = false;
 	uint32_t id = idmap_put(&t->threads, proc, tid, (uint32_t)t->threads.n, &added), ns_tid;
 	const char *comm;
@@ -81,7 +101,7 @@ static uint32_t put_thread(struct tables *t, uint32_t proc, uint32_t tid)
 	if (!added)
 		return id;
 	put_process(t, proc);
-	comm = wait_printer_comm(t->w->c, &at, &ns_tid);
+	comm = name_at(t, proc, tid, UINT64_MAX, &ns_tid);
 	j = begin_id(t, "thread", id);
 	json_u64(&j, "process", proc);
 	json_u64(&j, "tid", tid);
@@ -256,8 +276,10 @@ static void put_waker(struct tables *t, uint32_t id)
 	json_bool(&j, "interrupt", interrupt);
 	if (interrupt)
 		json_str(&j, "kind", r->kind);
-	if (thread != UINT32_MAX)
+	if (thread != UINT32_MAX) {
 		json_u64(&j, "thread", thread);
+		put_earlier_name(t, &j, w->proc, w->tid, w->first_ns);
+	}
 	json_u64(&j, "stack", stack);
 	if (w->next)
 		json_u64(&j, "waker", w->next);
@@ -307,6 +329,7 @@ static void put_record(struct tables *t, const struct wait_printer_record *r, co
 	put_wakers(t, s->waker);
 	j = begin(t, ran ? "sample" : "wait");
 	json_u64(&j, "thread", thread);
+	put_earlier_name(t, &j, s->proc, s->tid, s->first_ns);
 	json_u64(&j, "stack", stack);
 	json_u64(&j, "count", s->count);
 	json_u64(&j, "total_ns", s->total_ns);

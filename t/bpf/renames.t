@@ -21,6 +21,25 @@ for how in '' --events --wakers --sample-stacks=10; do
 		'all of its names are there, and none has more waits than there were'
 	ok 'the waits are all there' test "$(awk '{ n += $2 } END { print n }' "$TMP/got")" -ge 600
 done
+# of each name: what symbolize's JSON has
+waits "$TMP/n.cap" '$h{$w->{comm}} += $w->{count}' | LC_ALL=C sort >"$TMP/names"
+"$BIN/stackreport" --tsv --all --by thread "$TMP/n.cap" | awk -F '\t' 'NR > 1 { print $8, $3 }' | LC_ALL=C sort >"$TMP/got"
+same "$TMP/got" "$TMP/names" 'stackreport --by thread has a row of each name'
+is "$("$BIN/stackreport" --json "$TMP/n.cap" | grep -o '"threads": [0-9]*' | head -n 1)" '"threads": 1' 'of one thread'
+"$BIN/stackdiff" --tsv --idle --by thread-name "$TMP/n.cap" "$TMP/n.cap" | awk -F '\t' '$NF ~ /^name-/ { print $NF, $10 }' | LC_ALL=C sort >"$TMP/got"
+grep '^name-' "$TMP/names" >"$TMP/want"
+same "$TMP/got" "$TMP/want" 'stackdiff --by thread-name, too'
+"$BIN/symbolize" -q "$TMP/n.cap" >"$TMP/text"
+perl "$DATA/export/read.pl" text "$TMP/text" >"$TMP/want"
+for format in pprof otlp; do
+	if command -v "$([ $format = pprof ] && echo go || echo protoc)" >/dev/null; then
+		"$BIN/stackexport" --format=$format -o "$TMP/$format" "$TMP/n.cap"
+		perl "$DATA/export/read.pl" $format "$TMP/$format" >"$TMP/got" 2>&1
+		same "$TMP/got" "$TMP/want" "$format has each wait under the name of its time"
+	else
+		skip "$format has each wait under the name of its time" "no reader of $format"
+	fi
+done
 is "$(waits "$TMP/n.cap" '$h{$w->{tid}} = ""' | wc -l)" 1 'it is one thread all the same'
 like "$("$BIN/capinfo" --threads "$TMP/n.cap")" ' name-19' 'capinfo names it as it was called last'
 is "$("$BIN/symbolize" -q -c name-7 "$TMP/n.cap" | grep -c '^name-7 ')" "$("$BIN/symbolize" -q "$TMP/n.cap" | grep -c '^name-7 ')" \
