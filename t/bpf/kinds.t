@@ -28,6 +28,7 @@ is "$(kind_of_thread idle)" "idle sleep" "a worker without a job, and what its j
 is "$(kind_of_thread fsync sleep)" fsync "fsync"
 is "$(kind_of_thread pipe sleep)" pipe "a pipe"
 is "$(kind_of_thread child sleep)" child "the end of a child process"
+is "$(kind_of_thread join sleep)" condition "the end of a thread"
 is "$(kind_of_thread net-receive sleep)" net-receive "an answer by TCP"
 is "$(kind_of_thread poll sleep)" poll "poll"
 is "$(kind_of_thread server 'sleep|net-receive')" idle "a server without a client, in its loop"
@@ -35,6 +36,17 @@ is "$(kind_of_thread kinds)" pipe "the main thread, which waits for its input to
 is "$(waits "$TMP/k.cap" '$n++ if $w->{kind} eq "unknown"')" 0 "nothing is unknown"
 run "$BIN/symbolize" -q "$TMP/k.cap"
 like "$(grep -c '^# wait:.* kind=fsync state=' "$out")" '^[1-9]' "the text has the kind too"
+
+# Two processes want one CPU: when a recording begins, one of them is on its run queue.
+for i in 1 2; do
+	taskset -c 0 sh -c 'while :; do :; done' kinds-spin &
+	spins="$spins -p $!"
+	at_exit_kill "$!"
+done
+# shellcheck disable=SC2086 # words
+rec "$TMP/r.cap" -d 1 $spins
+is "$(waits "$TMP/r.cap" '$h{$w->{kind}} = 1 if $w->{initial} && $w->{state} eq "R"')" "scheduler 1" \
+	"a thread that is on a run queue when the recording begins"
 
 # A rule of the user's
 echo 'table  user=use_table  # our own' >"$TMP/rules"

@@ -14,6 +14,7 @@
 #define USER UINT64_C(0x500000000000)
 #define STEP 0x100 /* bytes of a function */
 #define NAMES 512
+#define R 0
 #define S 1
 #define D 2
 #define T 4
@@ -39,6 +40,14 @@ static const struct wait waits[] = {
 	{ "condition", 3, S, 0, "futex_do_wait;__x64_sys_futex",
 		"__futex_abstimed_wait_common;pthread_cond_wait@@GLIBC_2.3.2;answer;ask;work" THREAD },
 	{ "sleep", 3, S, 0, "hrtimer_nanosleep;__x64_sys_nanosleep", "nanosleep;rest;work" THREAD },
+	{ "condition", 3, S, 0, "futex_do_wait;__x64_sys_futex",
+		"__futex_abstimed_wait_common64;__futex_abstimed_wait_common;__pthread_clockjoin_ex;end;"
+		"main" },
+	{ "condition", 3, S, 0, "futex_do_wait;__x64_sys_futex",
+		"[libc.so.6+0x8bbb0];pthread_join;end;main" },
+	{ "condition", 3, S, 0, "futex_do_wait;__x64_sys_futex",
+		"[libc.so.6+0x8bbb0];pthread_timedjoin_np;end;main" },
+	{ "condition", 3, S, 0, "futex_do_wait;__x64_sys_futex", "[libc.so.6+0x8bbb0];thrd_join;end;main" },
 	{ "idle", 4, S, 0, "futex_do_wait;__x64_sys_futex",
 		"__futex_abstimed_wait_common;pthread_cond_wait@@GLIBC_2.3.2;work" THREAD },
 	{ "disk-read", 4, D, 0, "io_schedule;filemap_get_pages;filemap_read;ksys_read;__x64_sys_read",
@@ -62,6 +71,9 @@ static const struct wait waits[] = {
 	{ "net-receive", 10, S, 0, "unix_stream_read_generic;__x64_sys_read", "read;from_peer;main" },
 	{ "stopped", 11, T, 0, "do_signal_stop;get_signal", "anything;main" },
 	{ "scheduler", 12, 0, CAPTURE_SAMPLE_PREEMPTED, "asm_sysvec_apic_timer_interrupt", "loop;main" },
+	{ "scheduler", 12, R, 0, "exit_to_user_mode_loop;do_syscall_64;entry_SYSCALL_64", "write;loop;main" },
+	{ "scheduler", 12, R, 0, "filemap_read;ksys_read;__x64_sys_read", "read;loop;main" },
+	{ "throttled", 13, R, 0, "throttle_cfs_rq_work;task_work_run", "loop;main" },
 	{ "throttled", 13, D, 0, "throttle_cfs_rq_work;task_work_run", "loop;main" },
 	{ "lock", 14, D, 0, "rwsem_down_read_slowpath;down_read;do_user_addr_fault_lock", "use;main" },
 	{ "lock", 15, S, 0, "futex_do_wait;__x64_sys_futex",
@@ -96,6 +108,7 @@ static const struct wait waits[] = {
 		"check(long);"
 		"WatcherThread::sleep() const;WatcherThread::run()" THREAD },
 	{ "sleep", 27, S, 0, "hrtimer_nanosleep;__x64_sys_nanosleep", "nanosleep;other" THREAD },
+	{ "scheduler", 100, R, 0, "worker_thread;kthread;ret_from_fork", "" },
 	{ "idle", 100, I, 0, "worker_thread;kthread;ret_from_fork", "" },
 	{ "idle", 101, S, 0, "kswapd;kthread;ret_from_fork", "" },
 };

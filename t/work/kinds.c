@@ -202,6 +202,30 @@ static void *parent(void *arg)
 	return arg;
 }
 
+static void *short_life(void *arg)
+{
+	nap(10);
+	return arg;
+}
+
+static void join_one(void)
+{
+	pthread_t id;
+
+	if (pthread_create(&id, NULL, short_life, NULL) != 0 || pthread_join(id, NULL) != 0)
+		die("pthread_create");
+}
+
+static void *joiner(void *arg)
+{
+	named("join");
+	while (!over) {
+		join_one();
+		nap(1);
+	}
+	return arg;
+}
+
 /* --- network --- */
 
 static struct sockaddr_in place;
@@ -290,7 +314,7 @@ static void *poller(void *arg)
 int main(int argc, char **argv)
 {
 	static void *(*const threads[])(void *) = { sleeper, holder, locker, requester, worker, flusher,
-		writer, reader, parent, client, server, poller };
+		writer, reader, parent, joiner, client, server, poller };
 	enum { N = sizeof(threads) / sizeof(threads[0]) };
 	pthread_t ids[N];
 	int listening, fd;
