@@ -20,7 +20,7 @@ enum { FORMAT_FOLDED = DIFFERENCE_JSON + 1 };
 struct opts {
 	unsigned int by;
 	struct difference_opts difference;
-	const char *event;
+	const char *event, *kinds;
 	int format; /* enum difference_format, or FORMAT_FOLDED */
 	enum waits_unit unit;
 	uint64_t top, width;
@@ -33,6 +33,8 @@ static const struct cli_option options[] = {
 		CLI_NUMBER(struct opts, top), .min = 1 },
 	{ 0, "kind", "LIST", "only waits of these kinds, separated by commas",
 		CLI_TEXT(struct opts, difference.kinds) },
+	{ 0, "kinds", "FILE", "rules for kinds of waits of captures, which come before the usual ones",
+		CLI_FILE(struct opts, kinds) },
 	{ 0, "idle", NULL, "compare waits for work too", CLI_FLAG(struct opts, difference.idle) },
 	{ 0, "absolute", NULL, "the sums as they are, not in each second of recording",
 		CLI_FLAG(struct opts, difference.absolute) },
@@ -55,11 +57,14 @@ static const struct cli_option options[] = {
 static int check(const struct cli *c, void *opts)
 {
 	struct opts *o = opts;
+	struct err e;
 
 	if (strcmp(o->paths[0], "-") == 0 && strcmp(o->paths[1], "-") == 0)
 		return cli_usage(c, "BEFORE and AFTER cannot both be standard input");
 	if (o->format == FORMAT_FOLDED && (o->by || o->top))
 		return cli_usage(c, "--folded and %s exclude one another", o->by ? "--by" : "--top");
+	if (o->kinds && source_check_kinds(o->paths, DIFFERENCE_SIDES, &e) != 0)
+		return cli_usage(c, "%s", e.msg);
 	o->difference.by = rankings[o->by];
 	return CLI_OK;
 }
@@ -276,6 +281,7 @@ static int run(void *opts, struct err *e)
 	for (int i = 0; i < DIFFERENCE_SIDES; i++) {
 		sides[i].path = o->paths[i];
 		sides[i].source.pid = -1;
+		sides[i].source.kinds = o->kinds;
 	}
 	if (read_sides(o, sides, e) == 0)
 		status = answer(o, (struct side *const[]){ &sides[0], &sides[1] }, e);

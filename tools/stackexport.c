@@ -34,7 +34,7 @@ static const bool is_binary[] = { [FORMAT_PPROF] = true, [FORMAT_PERFETTO] = tru
 
 struct opts {
 	int format; /* -1: none given */
-	const char *output, *path;
+	const char *output, *path, *kinds;
 	bool events, force;
 };
 
@@ -46,6 +46,8 @@ static const struct cli_option options[] = {
 		"each wait by itself (recorded with --events); perfetto and firefox: always, if there are "
 		"any",
 		CLI_FLAG(struct opts, events) },
+	{ 0, "kinds", "FILE", "rules for kinds of waits of captures, which come before the usual ones",
+		CLI_FILE(struct opts, kinds) },
 	{ 'o', "output", "OUT", "write to the file OUT; - is standard output (default)",
 		CLI_FILE(struct opts, output) },
 	{ 0, "force", NULL, "replace a file OUT that is not of this format", CLI_FLAG(struct opts, force) },
@@ -60,12 +62,15 @@ static bool to_file(const struct opts *o)
 static int check(const struct cli *c, void *opts)
 {
 	struct opts *o = opts;
+	struct err e;
 
 	if (o->format < 0)
 		return cli_usage(c, "no --format given: pprof, speedscope, firefox, perfetto or otlp");
 	if (!o->path && isatty(STDIN_FILENO))
 		return cli_usage(c, "no FILE given, and standard input is a terminal");
 	o->path = o->path ? o->path : "-";
+	if (o->kinds && source_check_kinds(&o->path, 1, &e) != 0)
+		return cli_usage(c, "%s", e.msg);
 	return CLI_OK;
 }
 
@@ -182,7 +187,7 @@ static int run(void *opts, struct err *e)
 		: timed   ? "--events=auto"
 			  : "--events=never",
 		NULL };
-	struct source source = { .pid = -1, .options = symbolize };
+	struct source source = { .pid = -1, .options = symbolize, .kinds = o->kinds };
 	struct profile p = { 0 };
 	uint64_t sums = 0;
 	int status = CLI_FAILED, code;

@@ -20,7 +20,7 @@ static const char *const units[] = { "auto", "ns", "us", "ms", "count", NULL };
 struct opts {
 	struct ranking_opts ranking;
 	uint64_t interval_ns; /* 0: no intervals */
-	const char *function, *event, *mark;
+	const char *function, *event, *mark, *kinds;
 	bool events, chain, segments, live;
 	uint64_t tid, from_ns, to_ns;
 	enum report_format format;
@@ -58,6 +58,8 @@ static const struct cli_option options[] = {
 		CLI_NUMBER(struct opts, top), .min = 1 },
 	{ 0, "kind", "LIST", "only waits of these kinds, separated by commas",
 		CLI_TEXT(struct opts, ranking.kinds) },
+	{ 0, "kinds", "FILE", "rules for kinds of waits of captures, which come before the usual ones",
+		CLI_FILE(struct opts, kinds) },
 	{ 0, "idle", NULL, "rank waits for work too", CLI_FLAG(struct opts, ranking.idle) },
 	{ 0, "all", NULL, "rank everything, also places where each thread waited all the time",
 		CLI_FLAG(struct opts, ranking.all) },
@@ -83,6 +85,7 @@ static const struct cli_option options[] = {
 static int check(const struct cli *c, void *opts)
 {
 	const struct opts *o = opts;
+	struct err e;
 
 	if (!o->chain && (o->tid || o->from_ns || o->to_ns || o->mark || o->segments))
 		return cli_usage(c, "--tid, --from, --to, --mark and --segments need --chain");
@@ -100,6 +103,8 @@ static int check(const struct cli *c, void *opts)
 			: o->live ? "--live"
 				  : "--by with a time",
 			o->files.n);
+	if (o->kinds && source_check_kinds(o->files.p, o->files.n, &e) != 0)
+		return cli_usage(c, "%s", e.msg);
 	return CLI_OK;
 }
 
@@ -374,7 +379,11 @@ static int run(void *parsed, struct err *e)
 		.each = each,
 		.samples = o->chain && !o->event ? "cpu-clock" : NULL };
 	static const char *const events[] = { "--events", NULL }, *const live[] = { "--live", NULL };
-	struct source source = { .pid = -1, .options = o->events || each ? events : o->live ? live : NULL };
+	struct source source = { .pid = -1,
+		.options = o->events || each ? events
+			   : o->live         ? live
+					     : NULL,
+		.kinds = o->kinds };
 	struct paragraphs *in = NULL;
 	struct waits waits = { 0 };
 	int status = CLI_FAILED, code;

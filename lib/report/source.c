@@ -50,13 +50,17 @@ static char *unconst(const char *s)
 
 static int start(struct source *s, const char *capture, int out_fd, struct err *e)
 {
-	char program[PATH_MAX], *args[SOURCE_OPTIONS_MAX + 4] = { program };
+	char program[PATH_MAX], *args[SOURCE_OPTIONS_MAX + 6] = { program };
 	posix_spawn_file_actions_t fa;
 	size_t n = 1;
 	int code;
 
 	for (; s->options && s->options[n - 1] && n <= SOURCE_OPTIONS_MAX; n++)
 		args[n] = unconst(s->options[n - 1]);
+	if (s->kinds) {
+		args[n++] = unconst("--kinds");
+		args[n++] = unconst(s->kinds);
+	}
 	args[n++] = unconst("--");
 	args[n] = unconst(capture);
 	find_symbolize(program);
@@ -106,6 +110,26 @@ int source_open(void *ctx, const char *path, struct err *e)
 		return code;
 	s->path = path;
 	return TAKE_FD(rd);
+}
+
+int source_check_kinds(const char *const *paths, size_t n, struct err *e)
+{
+	static const char *const in[] = { "-" };
+
+	for (size_t i = 0; i < MAX(n, (size_t)1); i++) {
+		const char *path = n ? paths[i] : in[0];
+		const bool is_stdin = strcmp(path, "-") == 0;
+		/* a pipe that no one writes must not stop us: it is text in any case */
+		_cleanup_close_ int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+						  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+		if (fd >= 0 && !is_capture(fd))
+			return err_set(e, -EINVAL,
+				"--kinds is for captures, and %s%s%s has its kinds already: give it to "
+				"symbolize",
+				is_stdin ? "" : "'", is_stdin ? "standard input" : path, is_stdin ? "" : "'");
+	}
+	return 0;
 }
 
 int source_end(struct source *s, struct err *e)

@@ -18,6 +18,7 @@
 struct source {
 	pid_t pid; /* of the symbolize that is running */
 	const char *const *options; /* for symbolize before the capture, NULL-terminated; NULL = none */
+	const char *kinds; /* a file of rules for its --kinds; NULL = none */
 	const char *path; /* the capture that it reads */
 	bool incomplete; /* a symbolize had status 1: it has printed why */
 };
@@ -27,6 +28,12 @@ struct source {
  * descriptor, or -errno.
  */
 int source_open(void *ctx, const char *path, struct err *e);
+
+/*
+ * Can rules for kinds be of these files (N; none is stdin)? Text has its kinds already: -EINVAL. Of a file
+ * that cannot be opened nothing is known: source_open() says why.
+ */
+int source_check_kinds(const char *const *paths, size_t n, struct err *e);
 
 /* Wait for the last symbolize, after the end of its text. -EIO if it failed. */
 int source_end(struct source *s, struct err *e);

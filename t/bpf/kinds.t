@@ -52,6 +52,13 @@ is "$(waits "$TMP/r.cap" '$h{$w->{kind}} = 1 if $w->{initial} && $w->{state} eq 
 echo 'table  user=use_table  # our own' >"$TMP/rules"
 run "$BIN/symbolize" -q --kinds "$TMP/rules" "$TMP/k.cap"
 like "$(grep -A 1 'kind=table' "$out" | grep -c '^lock ')" '^[1-9]' "--kinds: a rule of the user's names a wait"
+is "$("$BIN/stackreport" --tsv --by kind --kinds "$TMP/rules" "$TMP/k.cap" 2>/dev/null | awk -F '\t' '$NF == "table" { print $2, $3 }')" \
+	"$("$BIN/symbolize" -q --kinds "$TMP/rules" "$TMP/k.cap" | sed -n 's/^# wait: count=\([0-9]*\) total_ns=\([0-9]*\) .* kind=table .*/\1 \2/p' |
+		awk '{ c += $1; n += $2 } END { printf "%.0f %.0f\n", n, c }')" "stackreport --kinds has that kind"
+is "$("$BIN/stackdiff" --tsv --by kind --kinds "$TMP/rules" "$TMP/k.cap" "$TMP/k.cap" 2>/dev/null | grep -c 'table$')" 1 "so has stackdiff"
+echo 'zebra user=use_table' >"$TMP/rules"
+is "$("$BIN/stackexport" --format=pprof "$TMP/k.cap" 2>/dev/null | gzip -dc | grep -ac zebra):$("$BIN/stackexport" --format=pprof \
+	--kinds "$TMP/rules" "$TMP/k.cap" 2>/dev/null | gzip -dc | grep -ac zebra)" 0:1 "and stackexport"
 echo 'table' >"$TMP/rules"
 run "$BIN/symbolize" -q --kinds "$TMP/rules" "$TMP/k.cap"
 is "$rc:$(head -n 1 "$err")" "2:symbolize: line 1 of '$TMP/rules': 'table' has no condition" \

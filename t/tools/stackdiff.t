@@ -311,6 +311,10 @@ on CPU     150 ns before, 300 ns after: +150 ns, factor 2.00
   1.   250 ns   200 ns    -50 ns   0.80   -0.2    lock:" "waits are compared, and the time on the CPU in a line of its own"
 run "$diff" --tsv --event cpu-clock "$TMP/c" "$TMP/d"
 is "$rc:$(sed 1d "$out" | cut -f 2-4,16-)" "0:150	300	150			g" "--event cpu-clock compares the samples"
+echo 'mine user=f' >"$TMP/rules"
+run "$diff" --kinds "$TMP/rules" "$TMP/c" "$TMP/d"
+is "$rc:$(head -n 1 "$err"):$(cat "$out")" "64:stackdiff: --kinds is for captures, and '$TMP/c' has its kinds already: give it to symbolize:" \
+	"--kinds is refused for text"
 answers 1 "another event" "no record of '$TMP/b' is of event 'offcpu-time'; the first one is of 'other'
 .*hint: both sides must be of one event" "$TMP/a" "$TMP/b"
 answers 1 "a kind that does not occur" "no wait is of kind 'swap'.*

@@ -330,6 +330,10 @@ for format in $formats; do
 	"$export" --format=$format -o file details2 2>/dev/null
 	ok "$format: without an input there is no file" test ! -e file
 done
+echo 'mine user=x' >rules
+run "$export" --format=speedscope --kinds rules in
+is "$rc:$(head -n 1 "$err"):$(cat "$out")" "64:stackexport: --kinds is for captures, and 'in' has its kinds already: give it to symbolize:" \
+	"--kinds is refused for what symbolize has printed"
 if command -v script >/dev/null; then
 	for format in pprof perfetto otlp; do
 		run script -qec "$export --format=$format plain.cap" /dev/null

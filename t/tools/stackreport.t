@@ -286,6 +286,20 @@ if [ -n "$main" ] && "$OBJ/t/unit/resolve" --make "$TMP/a.cap" "$BIN/fold" "$BIN
 		fails "a capture of sums ($args)" "hint: record with offcpu-record --events
 stackreport: symbolize could not read the capture '$TMP/a.cap': it ended with status 2" $args "$TMP/a.cap"
 	done
+	echo 'mine user=main  # ours' >"$TMP/-rules"
+	run "$report" --tsv --all --by kind --kinds -rules "$TMP/a.cap"
+	is "$rc:$(cat "$err"):$(cut -f 8 "$out" | grep -cx mine)" "0::1" "--kinds: rules of the user's name the waits of a capture"
+	echo 'mine' >"$TMP/bad-rules"
+	fails "what is not a rule" "line 1 of '$TMP/bad-rules': 'mine' has no condition" --kinds "$TMP/bad-rules" "$TMP/a.cap"
+	mkfifo "$TMP/fifo"
+	for args in "$TMP/a.txt" "$TMP/a.cap $TMP/a.txt" "$TMP/fifo"; do
+		# shellcheck disable=SC2086 # words
+		status 64 "--kinds is refused for text (${args##*/})" timeout 60 "$report" --kinds "$TMP/-rules" $args
+		is "$(head -n 1 "$err"):$(cat "$out")" \
+			"stackreport: --kinds is for captures, and '${args##* }' has its kinds already: give it to symbolize:" "and the message says which"
+	done
+	run sh -c '"$1" --kinds -rules <"$2"' - "$report" "$TMP/a.txt"
+	like "$rc:$(cat "$err")" "^64:stackreport: --kinds is for captures, and standard input has its kinds already" "and of standard input"
 	head -c $(($(wc -c <"$TMP/a.cap") - 20)) "$TMP/a.cap" >"$TMP/cut.cap"
 	run "$report" --tsv --all "$TMP/cut.cap"
 	is "$rc" 1 "a truncated capture gives status 1"
