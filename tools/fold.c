@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
 		CLI_FLAG(struct opts, folding.tid) },
 	{ 0, "kernel", NULL, "_[k] behind kernel functions", CLI_FLAG(struct opts, folding.frames.kernel) },
 	{ 0, "jit", NULL, "_[j] behind functions of a perf map", CLI_FLAG(struct opts, folding.frames.jit) },
-	{ 0, "all", NULL, "--kernel --jit", CLI_FLAG(struct opts, all) },
+	{ 0, "all", NULL, "--kernel --jit, and _[i] behind inlined functions", CLI_FLAG(struct opts, all) },
 	{ 0, "addrs", NULL, "the address of what has no symbol",
 		CLI_FLAG(struct opts, folding.frames.addrs) },
 	{ 0, "inline", NULL, "expand inlined functions with addr2line", CLI_FLAG(struct opts, expand) },
@@ -134,6 +134,7 @@ static int check(const struct cli *c, void *opts)
 	o->folding.by_count = o->unit == UNIT_COUNT;
 	o->folding.frames.kernel |= o->all;
 	o->folding.frames.jit |= o->all;
+	o->folding.frames.inlined = o->all;
 	if (o->min)
 		rc = o->folding.by_count ? cli_u64(o->min, 0, UINT64_MAX, &min, &e)
 					 : cli_duration(o->min, o->query.divide, &min, &e);

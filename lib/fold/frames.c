@@ -162,7 +162,7 @@ static const char *annotation(const struct foldframe_opts *o, const struct perfs
 {
 	bool script = is_script(f);
 
-	if (inlined)
+	if (inlined || (o->inlined && is(f->dso, "inlined")))
 		return has(p, len, "_[i]") ? "" : "_[i]";
 	if (o->kernel && !script && is_kernel_dso(f->dso))
 		return "_[k]";
@@ -317,7 +317,8 @@ int foldframe_put(const struct perfscript_frame *f, const struct foldframe_opts 
 	}
 	if (!len || is_process(f->sym.p, len, o->balanced))
 		return 0;
-	if (o->kernel || o->jit || (java && memchr(f->sym.p, '/', len)) || !is_plain(f->sym.p, len))
+	if (o->kernel || o->jit || o->inlined || (java && memchr(f->sym.p, '/', len)) ||
+		!is_plain(f->sym.p, len))
 		return o->balanced ? put_balanced(f, len, o, java, out)
 				   : put_functions(f, f->sym.p, f->sym.p + len, o, java, out);
 	buf_put(out, f->sym.p, len);

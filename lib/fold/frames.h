@@ -16,6 +16,8 @@
 struct foldframe_opts {
 	bool kernel; /* "_[k]" after kernel functions */
 	bool jit; /* "_[j]" after functions of a /tmp/perf-PID.map */
+	bool inlined; /* "_[i]" after functions of lines of their own, "(inlined)"; those of "a->b" always
+			 have it */
 	bool addrs; /* the address if there is no symbol */
 	bool balanced; /* cut the final arguments only, not what is behind the first "(" */
 	struct inliner *inliner; /* NULL = none */

@@ -37,12 +37,14 @@ B='cd 3/4 [000] 1.6: 5 ev: \n\t12 g+0x1 (/x)\n\t34 main (/x)\n\n'
 
 ## the same output as stackcollapse-perf.pl
 
+# --all marks more than its own
 while read -r opts; do
+	ours=$(echo "$opts" | sed 's/--all/--kernel --jit/')
 	for in in "$F"/*.in; do
 		name=$(basename "$in" .in)
 		awk -v o="## $opts" '/^## / { on = $0 == o; next } on' "$F/$name.want" >"$TMP/want"
 		# shellcheck disable=SC2086 # an option set is several words
-		"$fold" $opts "$in" >"$TMP/got" 2>"$TMP/err"
+		"$fold" $ours "$in" >"$TMP/got" 2>"$TMP/err"
 		same "$TMP/got" "$TMP/want" "$name folds as stackcollapse-perf.pl does with '$opts'"
 	done
 done <"$F/options"
@@ -127,6 +129,11 @@ like "$(cat "$err")" "line 2 of .*count that is no" "a count that is not a numbe
 
 folds "--reverse reverses the whole line" "$A$B" "f;main;ab 10
 g;main;cd 5" --reverse
+folds "--all marks inlined functions, of each of perf's forms" \
+	'ab 1/2 1.5: 7 e:\n\tffffffff81000000 k ([kernel.kallsyms])\n\t1 std::f<int>(int) (inlined)\n\t1 a->b (x)\n\t2 m_[i] (inlined)\n\t2 inlined (/inlined)\n\n' \
+	"ab;inlined;m_[i];a;b_[i];std::f<int>_[i];k_[k] 7" --all
+folds "and --kernel --jit those that stackcollapse-perf.pl marks" \
+	'ab 1/2 1.5: 7 e:\n\t1 f (inlined)\n\t1 a->b (x)\n\n' "ab;a;b_[i];f 7" --kernel --jit
 folds "--reverse reverses inlined frames too" 'ab 1/2 1.5: 7 e:\n\t1 a->b (x)\n\t2 m (x)\n\n' \
 	"b_[i];a;m;ab 7" --reverse
 folds "--reverse prints a record without frames as its name" 'ab 1/2 1.5: 7 e:\n\n' "ab 7" --reverse
