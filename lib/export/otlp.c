@@ -9,6 +9,7 @@
 #include "export/proto.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum { REQUEST_RESOURCE_PROFILES = 1, REQUEST_DICTIONARY = 2 };
 
@@ -19,7 +20,8 @@ enum dictionary {
 	LINK_TABLE,
 	STRING_TABLE,
 	ATTRIBUTE_TABLE,
-	STACK_TABLE
+	STACK_TABLE,
+	TABLES
 };
 
 enum values { WAITS, OFF_CPU, RUNNABLE, SAMPLES, CPU, VALUES };
@@ -32,101 +34,141 @@ static const struct {
 	[SAMPLES] = { "samples", "count" },
 	[CPU] = { "cpu", "nanoseconds" } };
 
+/*
+ * A dictionary has each thing once, and only what samples refer to: a table is a set of encoded messages,
+ * which refer to one another by their numbers. Number 0 of each is the empty message: none.
+ */
 struct otlp {
-	struct profile *p;
-	struct buf dictionary, functions, attributes; /* the tables as they are filled */
+	const struct profile *p;
+	struct intern table[TABLES]; /* by enum dictionary */
+	struct buf scratch[TABLES]; /* an element of each that is being encoded */
+	uint32_t *mapping_at, *frame_at, *stack_at; /* the numbers of those that are in a table, or 0 */
 	struct buf resource; /* the profiles */
 	struct buf part; /* scratch: packed numbers */
+	struct intern identities; /* of samples: process name, stack and attributes */
 	struct profile_groups groups; /* by identity */
-	struct idmap function_ids; /* (name, linkage name, file) -> index - 1 */
-	struct idmap attribute_ids; /* (key, text or number) -> index - 1 */
+	uint32_t *order; /* groups, those of a service together */
 	bool failed;
 };
 
-static profile_text text(struct otlp *x, const char *s)
+static uint32_t put(struct otlp *x, enum dictionary table, const void *p, size_t len)
 {
-	const profile_text id = profile_put(x->p, s);
+	const uint32_t id = intern_put(&x->table[table], p, len);
 
 	x->failed = x->failed || id == INTERN_NONE;
 	return id == INTERN_NONE ? 0 : id;
 }
 
-/* The index of an attribute with a text, or with a NUMBER if it is one. */
-static uint32_t attribute(
-	struct otlp *x, const char *key, profile_text value, bool is_number, uint64_t number)
+/* What is encoded in the table's scratch. */
+static uint32_t put_encoded(struct otlp *x, enum dictionary table)
 {
-	const profile_text name = text(x, key);
-	bool added = false;
-	const uint32_t id = idmap_put(&x->attribute_ids, (uint64_t)name << 1 | is_number,
-		is_number ? number : value, (uint32_t)x->attribute_ids.n, &added);
-	struct buf *b = &x->attributes;
-	size_t at, inner, len;
-	const char *s;
+	const struct buf *b = &x->scratch[table];
 
-	x->failed = x->failed || id == UINT32_MAX;
-	if (!added)
-		return id + 1;
-	at = proto_begin(b, ATTRIBUTE_TABLE);
-	proto_u64(b, 1, name);
-	inner = proto_begin(b, 2);
-	if (is_number) {
-		proto_u64(b, 3, number);
-	} else {
-		s = profile_str(x->p, value, &len);
-		proto_str(b, 1, s, len);
-	}
-	proto_end(b, inner);
-	proto_end(b, at);
-	return id + 1;
+	x->failed = x->failed || b->failed;
+	return b->failed ? 0 : put(x, table, b->p, b->len);
 }
 
-static uint32_t text_attribute(struct otlp *x, const char *key, profile_text value)
+static struct buf *encode(struct otlp *x, enum dictionary table)
 {
-	return attribute(x, key, value, false, 0);
+	buf_reset(&x->scratch[table]);
+	return &x->scratch[table];
 }
 
-/* A dictionary's first element of each table is empty, so that index 0 is none. */
-static void put_empty(struct otlp *x, enum dictionary table)
+/* Fields that are 0 are left out: two forms of one message would be two things. */
+static void put_number(struct buf *b, uint32_t field, uint64_t v)
 {
-	proto_str(&x->dictionary, table, "", 0);
+	if (v)
+		proto_u64(b, field, v);
 }
 
-static void put_mappings(struct otlp *x)
+static uint32_t word(struct otlp *x, const char *s)
 {
-	struct buf *b = &x->dictionary;
-
-	put_empty(x, MAPPING_TABLE);
-	for (size_t i = 0; i < x->p->n_mappings; i++) {
-		const struct profile_mapping *m = &x->p->mappings[i];
-		size_t at = proto_begin(b, MAPPING_TABLE);
-
-		proto_u64(b, 1, m->start);
-		proto_u64(b, 2, m->end);
-		proto_u64(b, 3, m->offset);
-		proto_u64(b, 4, m->name);
-		if (m->build_id)
-			proto_u64(b, 5, text_attribute(x, "process.executable.build_id.gnu", m->build_id));
-		proto_end(b, at);
-	}
+	return put(x, STRING_TABLE, s, strlen(s));
 }
 
-static uint64_t function(struct otlp *x, const struct profile_call *c)
+static uint32_t string(struct otlp *x, profile_text text)
 {
-	struct buf *b = &x->functions;
-	bool added = false;
-	const uint32_t id = idmap_put(&x->function_ids, (uint64_t)c->name << 32 | c->linkage, c->file,
-		(uint32_t)x->function_ids.n, &added);
+	size_t len;
+	const char *s = profile_str(x->p, text, &len);
+
+	return put(x, STRING_TABLE, s, len);
+}
+
+static uint32_t number_attribute(struct otlp *x, const char *key, uint64_t number)
+{
+	const uint32_t name = word(x, key);
+	struct buf *b = encode(x, ATTRIBUTE_TABLE);
 	size_t at;
 
-	x->failed = x->failed || id == UINT32_MAX;
-	if (!added)
-		return (uint64_t)id + 1;
-	at = proto_begin(b, FUNCTION_TABLE);
-	proto_u64(b, 1, c->name);
-	proto_u64(b, 2, c->linkage);
-	proto_u64(b, 3, c->file);
+	put_number(b, 1, name);
+	at = proto_begin(b, 2);
+	proto_u64(b, 3, number);
 	proto_end(b, at);
-	return (uint64_t)id + 1;
+	return put_encoded(x, ATTRIBUTE_TABLE);
+}
+
+static uint32_t text_attribute(struct otlp *x, const char *key, const char *s, size_t len)
+{
+	const uint32_t name = word(x, key);
+	struct buf *b = encode(x, ATTRIBUTE_TABLE);
+	size_t at;
+
+	put_number(b, 1, name);
+	at = proto_begin(b, 2);
+	proto_str(b, 1, s, len);
+	proto_end(b, at);
+	return put_encoded(x, ATTRIBUTE_TABLE);
+}
+
+static uint32_t attribute(struct otlp *x, const char *key, profile_text value)
+{
+	size_t len;
+	const char *s = profile_str(x->p, value, &len);
+
+	return text_attribute(x, key, s, len);
+}
+
+/* A list of numbers, of which there is one. */
+static void put_reference(struct buf *b, uint32_t field, uint32_t id)
+{
+	uint8_t bytes[5];
+	size_t n = 0;
+
+	for (; id > 0x7f; id >>= 7)
+		bytes[n++] = (uint8_t)(id | 0x80);
+	bytes[n++] = (uint8_t)id;
+	proto_str(b, field, bytes, n);
+}
+
+static uint32_t mapping(struct otlp *x, uint32_t i)
+{
+	const struct profile_mapping *m = &x->p->mappings[i];
+	uint32_t name, build_id;
+	struct buf *b;
+
+	if (x->mapping_at[i])
+		return x->mapping_at[i];
+	name = string(x, m->name);
+	build_id = m->build_id ? attribute(x, "process.executable.build_id.gnu", m->build_id) : 0;
+	b = encode(x, MAPPING_TABLE);
+	put_number(b, 1, m->start);
+	put_number(b, 2, m->end);
+	put_number(b, 3, m->offset);
+	put_number(b, 4, name);
+	if (build_id)
+		put_reference(b, 5, build_id);
+	return x->mapping_at[i] = put_encoded(x, MAPPING_TABLE);
+}
+
+static uint32_t function(struct otlp *x, const struct profile_call *c)
+{
+	const uint32_t name = string(x, c->name), linkage = string(x, c->linkage), file = string(x, c->file);
+	struct buf *b = encode(x, FUNCTION_TABLE);
+
+	put_number(b, 1, name);
+	put_number(b, 2, linkage);
+	put_number(b, 3, file);
+	return put_encoded(x, FUNCTION_TABLE);
 }
 
 /* What the semantic conventions call the code of F; NULL for what stands for missing frames. */
@@ -146,72 +188,59 @@ static const char *frame_type(const struct otlp *x, const struct profile_frame *
 	return NULL;
 }
 
-static void put_location(struct otlp *x, const struct profile_frame *f)
+static uint32_t location(struct otlp *x, uint32_t frame)
 {
-	struct buf *b = &x->dictionary;
+	const struct profile_frame *f = &x->p->frames[frame];
 	const char *type = frame_type(x, f);
-	size_t at = proto_begin(b, LOCATION_TABLE);
+	struct buf *b = encode(x, LOCATION_TABLE);
 
+	if (x->frame_at[frame])
+		return x->frame_at[frame];
 	if (f->mapping != PROFILE_NONE)
-		proto_u64(b, 1, (uint64_t)f->mapping + 1);
-	proto_u64(b, 2, profile_call_address(f));
+		put_number(b, 1, mapping(x, f->mapping));
+	put_number(b, 2, profile_call_address(f));
 	for (uint32_t k = 0; k < f->n; k++) {
 		const struct profile_call *c = &x->p->calls[f->first + k];
-		size_t line = proto_begin(b, 3);
+		const uint32_t id = function(x, c);
+		const size_t line = proto_begin(b, 3);
 
-		proto_u64(b, 1, function(x, c));
-		proto_u64(b, 2, c->line);
-		proto_u64(b, 3, c->column);
+		put_number(b, 1, id);
+		put_number(b, 2, c->line);
+		put_number(b, 3, c->column);
 		proto_end(b, line);
 	}
 	if (type)
-		proto_u64(b, 4, text_attribute(x, "profile.frame.type", text(x, type)));
-	proto_end(b, at);
+		put_reference(b, 4, text_attribute(x, "profile.frame.type", type, strlen(type)));
+	return x->frame_at[frame] = put_encoded(x, LOCATION_TABLE);
 }
 
-static void put_stacks(struct otlp *x)
+static uint32_t stack(struct otlp *x, uint32_t i)
 {
-	const struct profile *p = x->p;
-	size_t at;
+	const struct profile_stack *s = &x->p->stacks[i];
+	struct buf *b = encode(x, STACK_TABLE);
 
-	put_empty(x, STACK_TABLE);
-	for (size_t i = 0; i < p->n_stacks; i++) {
-		buf_reset(&x->part);
-		for (uint32_t k = 0; k < p->stacks[i].n; k++)
-			buf_uleb(&x->part, (uint64_t)p->stacked[p->stacks[i].first + k] + 1);
-		x->failed = x->failed || x->part.failed;
-		at = proto_begin(&x->dictionary, STACK_TABLE);
-		proto_str(&x->dictionary, 1, x->part.p, x->part.len);
-		proto_end(&x->dictionary, at);
-	}
+	if (x->stack_at[i])
+		return x->stack_at[i];
+	buf_reset(&x->part);
+	for (uint32_t k = 0; k < s->n; k++)
+		buf_uleb(&x->part, location(x, x->p->stacked[s->first + k]));
+	x->failed = x->failed || x->part.failed;
+	proto_str(b, 1, x->part.p, x->part.len);
+	return x->stack_at[i] = put_encoded(x, STACK_TABLE);
 }
 
-static void put_dictionary(struct otlp *x)
+static void put_dictionary(struct otlp *x, struct buf *b)
 {
-	static const uint8_t link[] = { 0x0a, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 8, 0,
-		0, 0, 0, 0, 0, 0, 0 };
-	struct buf *b = &x->dictionary;
-
-	put_mappings(x);
-	put_empty(x, LOCATION_TABLE);
-	for (size_t i = 0; i < x->p->n_frames; i++)
-		put_location(x, &x->p->frames[i]);
-	put_empty(x, FUNCTION_TABLE);
-	buf_put(b, x->functions.p, x->functions.len);
-	proto_str(b, LINK_TABLE, link, sizeof(link));
-	put_stacks(x);
-	put_empty(x, ATTRIBUTE_TABLE);
-	buf_put(b, x->attributes.p, x->attributes.len);
-	for (size_t i = 0; i < x->p->texts.n; i++)
-		proto_str(b, STRING_TABLE, x->p->texts.entries[i].text, x->p->texts.entries[i].len);
+	for (enum dictionary t = MAPPING_TABLE; t < TABLES; t++)
+		for (size_t i = 0; i < x->table[t].n; i++)
+			proto_str(b, t, x->table[t].entries[i].text, x->table[t].entries[i].len);
 }
 
 /* Attributes of the resource are not in the dictionary. */
-static void put_resource_attribute(struct otlp *x, const char *key, profile_text value)
+static void put_resource_attribute(struct otlp *x, const char *key, const char *s, size_t len)
 {
 	struct buf *b = &x->resource;
-	size_t len, at, inner;
-	const char *s = profile_str(x->p, value, &len);
+	size_t at, inner;
 
 	if (!len)
 		return;
@@ -223,15 +252,81 @@ static void put_resource_attribute(struct otlp *x, const char *key, profile_text
 	proto_end(b, at);
 }
 
-static void put_resource(struct otlp *x)
+static void put_resource_text(struct otlp *x, const char *key, profile_text value)
+{
+	size_t len;
+	const char *s = profile_str(x->p, value, &len);
+
+	put_resource_attribute(x, key, s, len);
+}
+
+static void put_resource(struct otlp *x, profile_text service)
 {
 	size_t at = proto_begin(&x->resource, 1);
 
-	put_resource_attribute(x, "host.name", x->p->hostname);
-	put_resource_attribute(x, "host.arch", x->p->machine);
-	put_resource_attribute(x, "os.type", text(x, "linux"));
-	put_resource_attribute(x, "os.version", x->p->release);
+	put_resource_text(x, "service.name", service);
+	put_resource_text(x, "host.name", x->p->hostname);
+	put_resource_text(x, "host.arch", x->p->machine);
+	put_resource_attribute(x, "os.type", "linux", 5);
+	put_resource_text(x, "os.version", x->p->release);
 	proto_end(&x->resource, at);
+}
+
+static const struct profile_process *process_of(const struct profile *p, const struct profile_record *r)
+{
+	return &p->processes[p->threads[r->thread].process];
+}
+
+static void put_attributes(struct otlp *x, const struct profile_record *r, struct buf *b)
+{
+	const struct profile_process *p = process_of(x->p, r);
+	const char *wait = r->preempted ? "preempted" : r->open ? "open" : r->initial ? "initial" : NULL;
+
+	buf_uleb(b, number_attribute(x, "process.pid", p->pid));
+	buf_uleb(b, attribute(x, "process.executable.name", p->comm));
+	if (p->exe)
+		buf_uleb(b, attribute(x, "process.executable.path", p->exe));
+	buf_uleb(b, number_attribute(x, "thread.id", x->p->threads[r->thread].tid));
+	buf_uleb(b, attribute(x, "thread.name", r->comm));
+	if (r->state)
+		buf_uleb(b, attribute(x, "stacktools.state", r->state));
+	if (r->kind)
+		buf_uleb(b, attribute(x, "stacktools.kind", r->kind));
+	if (r->waker != PROFILE_NONE)
+		buf_uleb(b, attribute(x, "stacktools.waker", x->p->wakers[r->waker].name));
+	if (wait)
+		buf_uleb(b, text_attribute(x, "stacktools.wait", wait, strlen(wait)));
+}
+
+/* --- samples --- */
+
+/*
+ * The encoded stack and attributes of a sample are its identity: group the records by it. Those that are
+ * of a thread that ran are of other profiles, but may be of the same identity.
+ */
+static bool group(struct otlp *x)
+{
+	const struct profile *p = x->p;
+	_cleanup_free_ uint32_t *group_of = calloc(p->n_records + 1, sizeof(*group_of));
+	struct buf b = { 0 };
+
+	for (size_t i = 0; i < p->n_records && group_of && !x->failed; i++) {
+		const struct profile_record *r = &p->records[i];
+		const uint32_t at = stack(x, r->stack);
+		const uint8_t kind = r->is_sample;
+
+		buf_reset(&b);
+		buf_put(&b, &kind, 1);
+		proto_u64(&b, 1, at);
+		buf_reset(&x->part);
+		put_attributes(x, r, &x->part);
+		proto_str(&b, 2, x->part.p, x->part.len);
+		group_of[i] =
+			b.failed || x->part.failed ? INTERN_NONE : intern_put(&x->identities, b.p, b.len);
+		x->failed = x->failed || group_of[i] == INTERN_NONE;
+	}
+	buf_free(&b);
+	return group_of && !x->failed && profile_group(p, group_of, x->identities.n, &x->groups) == 0;
 }
 
 static uint64_t value_of(const struct profile_record *r, enum values v)
@@ -244,32 +339,18 @@ static bool has_value(const struct profile_record *r, enum values v)
 	return r->is_sample == (v == SAMPLES || v == CPU) && (v != RUNNABLE || r->is_split);
 }
 
-static void put_attributes(struct otlp *x, const struct profile_record *r)
+static const struct profile_record *first_of(const struct otlp *x, size_t group)
 {
-	const struct profile_thread *t = &x->p->threads[r->thread];
-	const struct profile_process *p = &x->p->processes[t->process];
-	struct buf *b = &x->part;
+	return &x->p->records[x->groups.order[x->groups.first[group]]];
+}
 
-	buf_reset(b);
-	buf_uleb(b, attribute(x, "process.pid", 0, true, p->pid));
-	buf_uleb(b, text_attribute(x, "process.executable.name", p->comm));
-	if (p->exe)
-		buf_uleb(b, text_attribute(x, "process.executable.path", p->exe));
-	buf_uleb(b, attribute(x, "thread.id", 0, true, t->tid));
-	buf_uleb(b, text_attribute(x, "thread.name", r->comm));
-	if (r->state)
-		buf_uleb(b, text_attribute(x, "stacktools.state", r->state));
-	if (r->kind)
-		buf_uleb(b, text_attribute(x, "stacktools.kind", r->kind));
-	if (r->waker != PROFILE_NONE)
-		buf_uleb(b, text_attribute(x, "stacktools.waker", x->p->wakers[r->waker].name));
-	if (r->open || r->initial || r->preempted)
-		buf_uleb(b, text_attribute(x, "stacktools.wait",
-				    text(x, r->preempted ? "preempted"
-					    : r->open    ? "open"
-							 : "initial")));
-	x->failed = x->failed || b->failed;
-	proto_str(&x->resource, 2, b->p, b->len);
+/* Of any record of the group: of some it may not be known what was runnable. */
+static bool group_has_value(const struct otlp *x, size_t g, enum values v)
+{
+	for (size_t i = x->groups.first[g]; i < x->groups.first[g + 1]; i++)
+		if (has_value(&x->p->records[x->groups.order[i]], v))
+			return true;
+	return false;
 }
 
 /* The sum of group G, or each wait with its time. */
@@ -311,8 +392,8 @@ static void put_type(struct otlp *x, uint32_t field, enum values v)
 {
 	size_t at = proto_begin(&x->resource, field);
 
-	proto_u64(&x->resource, 1, text(x, value_types[v].type));
-	proto_u64(&x->resource, 2, text(x, value_types[v].unit));
+	proto_u64(&x->resource, 1, word(x, value_types[v].type));
+	proto_u64(&x->resource, 2, word(x, value_types[v].unit));
 	proto_end(&x->resource, at);
 }
 
@@ -326,25 +407,30 @@ static uint64_t period_ns(const struct profile *p)
 	return p->samples ? total / p->samples : 0;
 }
 
-static void put_profile(struct otlp *x, enum values v)
+/* Of the N groups at FIRST, if any has such values. */
+static void put_profile(struct otlp *x, const uint32_t *first, size_t n, enum values v)
 {
 	const struct profile *p = x->p;
 	const bool timed = is_timed(p, v);
 	struct buf *b = &x->resource;
-	size_t at = proto_begin(b, 2), sample;
+	size_t at = 0, sample, len;
+	const char *identity;
 
-	put_type(x, 1, v);
-	for (size_t g = 0; g < x->groups.n && !x->failed && !b->failed; g++) {
-		const struct profile_record *r = &p->records[x->groups.order[x->groups.first[g]]];
-
-		if (!has_value(r, v))
+	for (size_t i = 0; i < n && !x->failed && !b->failed; i++) {
+		if (!group_has_value(x, first[i], v))
 			continue;
+		if (!at) {
+			at = proto_begin(b, 2);
+			put_type(x, 1, v);
+		}
 		sample = proto_begin(b, 2);
-		proto_u64(b, 1, (uint64_t)r->stack + 1);
-		put_attributes(x, r);
-		put_values(x, g, v, timed);
+		identity = intern_text(&x->identities, first[i], &len);
+		buf_put(b, identity + 1, len - 1);
+		put_values(x, first[i], v, timed);
 		proto_end(b, sample);
 	}
+	if (!at)
+		return;
 	proto_fixed64(b, 3, p->start_real_ns);
 	proto_u64(b, 4, p->duration_ns);
 	if (v == SAMPLES || v == CPU) {
@@ -355,59 +441,136 @@ static void put_profile(struct otlp *x, enum values v)
 }
 
 /* The profile that viewers show first is the first one. */
-static void put_profiles(struct otlp *x)
+static void put_service(struct otlp *x, profile_text service, const uint32_t *first, size_t n)
 {
 	static const enum values order[] = { OFF_CPU, WAITS, RUNNABLE, CPU, SAMPLES };
-	const struct profile *p = x->p;
+	const size_t all = proto_begin(&x->resource, REQUEST_RESOURCE_PROFILES);
 	size_t at, scope;
 
-	put_resource(x);
+	put_resource(x, service);
 	at = proto_begin(&x->resource, 2);
 	scope = proto_begin(&x->resource, 1);
 	proto_str(&x->resource, 1, "stackexport", 11);
 	proto_str(&x->resource, 2, cli_version_string, strlen(cli_version_string));
 	proto_end(&x->resource, scope);
-	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-		const enum values v = order[i];
-
-		if (v == RUNNABLE ? p->has_split : v == CPU || v == SAMPLES ? p->has_samples : p->has_waits)
-			put_profile(x, v);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		put_profile(x, first, n, order[i]);
 	proto_end(&x->resource, at);
+	proto_end(&x->resource, all);
 }
 
-static void put_part(struct otlp *x, struct out *out, uint32_t field, const struct buf *b)
+/* --- services: the processes of one name --- */
+
+static profile_text service_of(const struct otlp *x, uint32_t group)
 {
-	buf_reset(&x->part);
-	buf_uleb(&x->part, (uint64_t)field << 3 | 2);
-	buf_uleb(&x->part, b->len);
-	x->failed = x->failed || x->part.failed || b->failed;
-	if (x->failed)
-		return;
-	out_put(out, x->part.p, x->part.len);
-	out_put(out, b->p, b->len);
+	return process_of(x->p, first_of(x, group))->comm;
+}
+
+struct order {
+	const struct otlp *x;
+	const uint64_t *total_ns; /* by text */
+};
+
+static int by_service(const void *a, const void *b, void *ctx)
+{
+	const struct order *o = ctx;
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const profile_text s = service_of(o->x, x), t = service_of(o->x, y);
+	int c = CMP(o->total_ns[t], o->total_ns[s]);
+
+	c = c ? c : CMP(s, t);
+	return c ? c : CMP(x, y);
+}
+
+/* The one with the longest waits is first. */
+static bool sort_services(struct otlp *x)
+{
+	const struct profile *p = x->p;
+	_cleanup_free_ uint64_t *total_ns = calloc(p->texts.n + 1, sizeof(*total_ns));
+	struct order o = { x, total_ns };
+
+	x->order = calloc(x->groups.n + 1, sizeof(*x->order));
+	if (!total_ns || !x->order)
+		return false;
+	for (size_t i = 0; i < p->n_records; i++) {
+		uint64_t *total = &total_ns[process_of(p, &p->records[i])->comm];
+
+		*total = add_saturating(*total, p->records[i].total_ns);
+	}
+	for (uint32_t g = 0; g < x->groups.n; g++)
+		x->order[g] = g;
+	qsort_r(x->order, x->groups.n, sizeof(*x->order), by_service, &o);
+	return true;
+}
+
+static void put_services(struct otlp *x)
+{
+	const size_t n = x->groups.n;
+	size_t from, to;
+
+	if (!n)
+		put_service(x, 0, x->order, 0);
+	for (from = 0; from < n && !x->failed; from = to) {
+		const profile_text service = service_of(x, x->order[from]);
+
+		for (to = from + 1; to < n && service_of(x, x->order[to]) == service;)
+			to++;
+		put_service(x, service, x->order + from, to - from);
+	}
+}
+
+/* --- all of it --- */
+
+static bool begin(struct otlp *x)
+{
+	static const uint8_t link[] = { 0x0a, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 8, 0,
+		0, 0, 0, 0, 0, 0, 0 };
+
+	for (enum dictionary t = MAPPING_TABLE; t < TABLES; t++) {
+		x->table[t].seed = x->p->texts.seed;
+		put(x, t, t == LINK_TABLE ? link : (const uint8_t *)"", t == LINK_TABLE ? sizeof(link) : 0);
+	}
+	x->identities.seed = x->p->texts.seed;
+	x->mapping_at = calloc(x->p->n_mappings + 1, sizeof(*x->mapping_at));
+	x->frame_at = calloc(x->p->n_frames + 1, sizeof(*x->frame_at));
+	x->stack_at = calloc(x->p->n_stacks + 1, sizeof(*x->stack_at));
+	return x->mapping_at && x->frame_at && x->stack_at;
+}
+
+static void release(struct otlp *x)
+{
+	for (enum dictionary t = 0; t < TABLES; t++) {
+		intern_free(&x->table[t]);
+		buf_free(&x->scratch[t]);
+	}
+	intern_free(&x->identities);
+	free(x->mapping_at);
+	free(x->frame_at);
+	free(x->stack_at);
+	free(x->order);
+	buf_free(&x->resource);
+	buf_free(&x->part);
+	profile_groups_free(&x->groups);
 }
 
 int export_otlp(struct profile *p, struct out *out, struct err *e)
 {
-	struct otlp x = { .p = p };
+	CLEANUP(release) struct otlp x = { .p = p };
+	struct buf dictionary = { 0 };
+	size_t at;
 
-	x.failed = profile_by_identity(p, &x.groups) != 0;
+	if (!begin(&x) || !group(&x) || !sort_services(&x))
+		return err_nomem(e, "the profiles");
+	/* profiles add to the dictionary, which goes first: by its first byte a file is recognised */
+	put_services(&x);
+	at = proto_begin(&dictionary, REQUEST_DICTIONARY);
+	put_dictionary(&x, &dictionary);
+	proto_end(&dictionary, at);
+	x.failed = x.failed || dictionary.failed || x.resource.failed || x.part.failed;
 	if (!x.failed) {
-		/* profiles add to the dictionary, which goes first: by its first byte a file is recognised */
-		put_profiles(&x);
-		put_dictionary(&x);
-		x.failed = x.failed || x.functions.failed || x.attributes.failed || x.resource.failed;
-		put_part(&x, out, REQUEST_DICTIONARY, &x.dictionary);
-		put_part(&x, out, REQUEST_RESOURCE_PROFILES, &x.resource);
+		out_put(out, dictionary.p, dictionary.len);
+		out_put(out, x.resource.p, x.resource.len);
 	}
-	buf_free(&x.dictionary);
-	buf_free(&x.functions);
-	buf_free(&x.attributes);
-	buf_free(&x.resource);
-	buf_free(&x.part);
-	profile_groups_free(&x.groups);
-	idmap_free(&x.function_ids);
-	idmap_free(&x.attribute_ids);
+	buf_free(&dictionary);
 	return x.failed ? err_nomem(e, "the profiles") : 0;
 }

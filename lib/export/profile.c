@@ -22,6 +22,7 @@ struct reader {
 	struct profile *p;
 	const char *path;
 	uint64_t line; /* the number of the current one */
+	uint64_t stext; /* where the kernel begins; 0 = not known */
 	bool head; /* the object "capture" has been read */
 	struct file *files;
 	size_t n_files, files_cap;
@@ -164,6 +165,8 @@ static int read_capture(struct reader *r, struct jsonread *j)
 			p->boot_id = read_text(r, j);
 		else if (jsonread_is(&key, "kernel_build_id"))
 			p->kernel_build_id = read_text(r, j);
+		else if (jsonread_is(&key, "stext"))
+			r->stext = jsonread_null(j) ? 0 : jsonread_address(j);
 		else if (jsonread_is(&key, "start_real_ns"))
 			p->start_real_ns = read_amount(j);
 		else if (jsonread_is(&key, "start_mono_ns"))
@@ -740,15 +743,36 @@ static void reader_free(struct reader *r)
 	idmap_free(&r->modules);
 }
 
-/* The kernel's build ID, for the mapping that stands for it. */
-static void set_kernel(struct profile *p)
-{
-	for (size_t i = 0; i < p->n_mappings; i++) {
-		size_t len;
-		const char *name = profile_str(p, p->mappings[i].name, &len);
+#define PAGE 4096
 
-		if (p->mappings[i].kernel && len == 17 && memcmp(name, "[kernel.kallsyms]", len) == 0)
-			p->mappings[i].build_id = p->kernel_build_id;
+/*
+ * The mappings that stand for the kernel and its modules: the pages that their frames are in; the kernel's
+ * also those before, from its beginning on, and its build ID.
+ */
+static void set_kernel(const struct reader *r)
+{
+	struct profile *p = r->p;
+
+	for (size_t i = 0; i < p->n_frames; i++) {
+		const struct profile_frame *f = &p->frames[i];
+		struct profile_mapping *m = f->mapping != PROFILE_NONE ? &p->mappings[f->mapping] : NULL;
+		const uint64_t page = profile_call_address(f) & ~(uint64_t)(PAGE - 1);
+
+		if (!m || !m->kernel || !f->address)
+			continue;
+		m->start = m->end ? MIN(m->start, page) : page;
+		m->end = MAX(m->end, add_saturating(page, PAGE));
+	}
+	for (size_t i = 0; i < p->n_mappings; i++) {
+		struct profile_mapping *m = &p->mappings[i];
+		size_t len;
+		const char *name = profile_str(p, m->name, &len);
+
+		if (!m->kernel || len != 17 || memcmp(name, "[kernel.kallsyms]", len) != 0)
+			continue;
+		m->build_id = p->kernel_build_id;
+		if (r->stext && r->stext < m->start)
+			m->start = r->stext;
 	}
 }
 
@@ -772,7 +796,7 @@ int profile_read(struct profile *p, int fd, const char *path, struct err *e)
 		err_hint(e, "the programs whose output it is may have printed why");
 		rc = -EINVAL;
 	}
-	set_kernel(p);
+	set_kernel(&r);
 	return rc;
 }
 
@@ -785,9 +809,7 @@ static int by_time(const void *a, const void *b, void *records)
 	return c ? c : CMP(x, y);
 }
 
-/* Groups of the records by GROUP_OF, numbers below N. */
-static int make_groups(
-	const struct profile *p, const uint32_t *group_of, size_t n, struct profile_groups *ret)
+int profile_group(const struct profile *p, const uint32_t *group_of, size_t n, struct profile_groups *ret)
 {
 	ret->n = n;
 	ret->order = calloc(p->n_records + 1, sizeof(*ret->order));
@@ -823,7 +845,7 @@ int profile_by_thread(const struct profile *p, struct profile_groups *ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_records; i++)
 		group_of[i] = 2 * p->records[i].thread + p->records[i].is_sample;
-	rc = make_groups(p, group_of, 2 * p->n_threads, ret);
+	rc = profile_group(p, group_of, 2 * p->n_threads, ret);
 	for (size_t g = 0; !rc && g < ret->n; g++)
 		sort_by_time(p, ret->order + ret->first[g], ret->first[g + 1] - ret->first[g]);
 	return rc;
@@ -856,7 +878,7 @@ int profile_by_identity(const struct profile *p, struct profile_groups *ret)
 		group_of[i] = number_of(&maps[5], id, r->stack);
 		failed = group_of[i] == UINT32_MAX;
 	}
-	rc = failed ? -ENOMEM : make_groups(p, group_of, maps[5].n, ret);
+	rc = failed ? -ENOMEM : profile_group(p, group_of, maps[5].n, ret);
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++)
 		idmap_free(&maps[i]);
 	return rc;

@@ -22,7 +22,11 @@ struct profile_mapping {
 	uint32_t file; /* PROFILE_NONE: anonymous memory */
 	profile_text name; /* the file's path, or what text has as the module: "[python]" */
 	profile_text build_id; /* in hexadecimal digits */
-	uint64_t start, end, offset; /* 0: the frames in it have a module, but no mapping that is known */
+	/*
+	 * Of the kernel and its modules, which have no file: from their first page that is known to the last
+	 * one with a frame. 0: the frames in it have a module, but no mapping that is known.
+	 */
+	uint64_t start, end, offset;
 	bool kernel;
 	bool has_lines, has_inlined; /* of any of its frames */
 };
@@ -130,6 +134,8 @@ int profile_by_thread(const struct profile *p, struct profile_groups *ret);
 /* Those with the same thread, its name, stack, kind, state, name of the waker and flags, in the order of the
  * input. */
 int profile_by_identity(const struct profile *p, struct profile_groups *ret);
+/* By GROUP_OF, the numbers of their groups, below N. */
+int profile_group(const struct profile *p, const uint32_t *group_of, size_t n, struct profile_groups *ret);
 void profile_groups_free(struct profile_groups *g);
 
 /* The number of the text S; INTERN_NONE when memory runs out. */

@@ -177,6 +177,49 @@ is "$(perl -MCpanel::JSON::XS -0777 -ne 'my $j = decode_json($_); my $l = $j->{l
 	"server 33221100554477668899AABBCCDDEEFF0 00112233445566778899aabbccddeeff00112233 1 2fff 1 0 1000" "firefox: libraries, addresses in them, and depths of inlined calls"
 like "$(cat details.json)" '"startTime":1700000000123.456789,' "firefox: times are exact"
 like "$("$export" --format=speedscope details)" '"name":"py::run:/srv/a.py","file":"/srv/a.py"' "speedscope: a function of a script has its file"
+if command -v protoc >/dev/null; then
+	"$export" --format=otlp details >details.otlp
+	protoc --decode=Request -I"$DATA/export" otlp.proto <details.otlp >decoded
+	like "$(cat decoded)" 'key: "service.name"
+ *value {
+ *text: "server"' "otlp: the service is the process"
+	like "$(tr -d ' \n' <decoded)" 'mapping{start:18446744071578845184limit:18446744071578849280filename:[0-9]+attribute:[0-9]+}' \
+		"otlp: the kernel's mapping has the pages that are known of it"
+	# what is the same in two processes, of which one is the other's child, and in stacks that differ in what is not shown
+	{
+		head -n 1 details
+		for i in 1 2; do
+			printf '{"type":"process","id":%d,"pid":%d,"ns_pid":1,"comm":"server","exe":null,"kthread":false}\n' $i $((40 + i))
+			printf '{"type":"thread","id":%d,"process":%d,"tid":%d,"ns_tid":2,"comm":"worker"}\n' $i $i $((40 + i))
+			printf '{"type":"file","id":%d,"path":"/bin/server","build_id":"0011","deleted":false}\n' $i
+			printf '{"type":"mapping","id":%d,"process":%d,"file":%d,"start":"0x400000","end":"0x500000","offset":"0x2000"}\n' $i $i $i
+			printf '{"type":"frame","id":%d,"name":"f","kernel":false,"exact":false,"mapping":%d,"address":"0x401001","module":"/bin/server","linkage_name":"f"}\n' $i $i
+			printf '{"type":"stack","id":%d,"frames":[%d,%d]}\n{"type":"stack","id":%d,"frames":[%d,%d]}\n' $i $i $i $((i + 2)) $i $i
+			printf '{"type":"wait","thread":%d,"stack":%d,"count":1,"total_ns":5,"first_ns":1,"last_ns":1,"kind":"poll"}\n' $i $i $i $((i + 2))
+		done
+		printf '{"type":"process","id":9,"pid":50,"ns_pid":1,"comm":"longest","exe":null,"kthread":false}\n'
+		printf '{"type":"thread","id":9,"process":9,"tid":50,"ns_tid":2,"comm":"x"}\n'
+		printf '{"type":"wait","thread":9,"stack":1,"count":1,"total_ns":50,"first_ns":1,"last_ns":1,"kind":"poll"}\n'
+	} >twice
+	"$export" --format=otlp twice >twice.otlp
+	is "$(perl "$read_back" tables twice.otlp)" "attribute 14 0 0 0
+function 2 0 0 0
+link 1 0 0 0
+location 2 0 0 0
+mapping 2 0 0 0
+stack 2 0 0 0
+str 14 0 0 0" "otlp: the dictionary has each thing once, and nothing that is not referred to"
+	is "$(perl "$read_back" otlp twice.otlp)" "wait worker 41/41;f;f 2 10
+wait worker 42/42;f;f 2 10
+wait x 50/50;f;f 1 50" "otlp: waits of equal stacks are one sample"
+	is "$(protoc --decode=Request -I"$DATA/export" otlp.proto <twice.otlp | grep -A 2 'service.name' | grep -o 'text: .*' | paste -sd ' ')" \
+		'text: "longest" text: "server"' "otlp: each service has its resource, that with the longest waits first"
+	for file in plain.otlp events.otlp sums.otlp; do
+		[ ! -e $file ] || is "$(perl "$read_back" tables $file | awk '$3 + $4 + $5')" "" "otlp: so it is in $file"
+	done
+else
+	skip "otlp: details" "no protoc"
+fi
 run "$export" --format=perfetto details
 is "$rc:$(cat "$err")" "1:stackexport: 5 waits and samples are sums, which have no place on a time line: they are not in the trace
 stackexport: hint: record them with offcpu-record --events" "perfetto: sums are not in the trace, status 1"

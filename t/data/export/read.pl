@@ -5,6 +5,8 @@
 #   perl read.pl FORMAT FILE      pprof, speedscope, firefox, perfetto or otlp
 #   perl read.pl text FILE        the text of symbolize, to compare with
 #   perl read.pl sums FORMAT FILE sums of events only
+#   perl read.pl tables FILE      of otlp: each table of the dictionary with the number of its elements, and of those that
+#                                 are there twice, to which nothing refers, and that are referred to and not there
 #
 # A line is "EVENT THREAD PID/TID;OUTERMOST;...;INNERMOST COUNT NS", the event "wait" or "sample". COUNT is - where the
 # format has none. pprof's own reader takes the first one apart, protoc the last two.
@@ -14,7 +16,7 @@ use Cpanel::JSON::XS;
 use File::Basename;
 
 my $only_sums = $ARGV[0] eq 'sums' && shift;
-my ($format, $file) = @ARGV;
+my ($format, $file) = $ARGV[0] eq 'tables' ? ('otlp', $ARGV[1]) : @ARGV;
 my $data = dirname(__FILE__);
 my (%count, %ns);
 
@@ -70,6 +72,33 @@ sub decoded {
 }
 
 sub one { return $_[0]{ $_[1] } ? $_[0]{ $_[1] }[0] : $_[2] // 0 }
+
+sub print_tables {
+	my $request = decoded('Request');
+	my $d = one($request, 'dictionary');
+	my %used;
+	my $use = sub { my ($table, $from, @fields) = @_; $used{$table}{$_}++ for map { @{ $from->{$_} // [] } } @fields };
+	for my $p (map { @{ $_->{profile} // [] } } map { @{ $_->{scope_profiles} } } @{ $request->{resource_profiles} }) {
+		$use->('str', $_, 'type', 'unit') for @{ $p->{sample_type} }, @{ $p->{period_type} // [] };
+		$use->('stack', $_, 'stack'), $use->('attribute', $_, 'attribute') for @{ $p->{sample} };
+	}
+	$use->('location', $_, 'location') for @{ $d->{stack} };
+	for (@{ $d->{location} }) {
+		$use->('mapping', $_, 'mapping');
+		$use->('function', $_, 'function') for @{ $_->{line} // [] };
+	}
+	$use->('attribute', $_, 'attribute') for @{ $d->{location} }, @{ $d->{mapping} };
+	$use->('str', $_, 'filename') for @{ $d->{mapping} };
+	$use->('str', $_, 'name', 'system_name', 'filename') for @{ $d->{function} };
+	$use->('str', $_, 'key') for @{ $d->{attribute} };
+	my $json = Cpanel::JSON::XS->new->canonical->allow_nonref;
+	for my $table (sort keys %$d) {
+		my ($elements, %seen) = $d->{$table};
+		$seen{ $json->encode($_) }++ for @$elements;
+		printf "%s %d %d %d %d\n", $table, scalar @$elements, @$elements - keys %seen,
+			scalar(grep { !$used{$table}{$_} } 1 .. $#$elements), scalar(grep { $_ > $#$elements } keys %{ $used{$table} });
+	}
+}
 
 my %read = (
 	text => sub {
@@ -190,11 +219,17 @@ my %read = (
 		} @{ $d->{stack} };
 		my @attributes = map { my $v = one($_, 'value', {}); [$strings[one($_, 'key')], one($v, 'text', one($v, 'number'))] } @{ $d->{attribute} };
 		my %rows;
+		for my $r (@{ $request->{resource_profiles} }) {
+			my %resource = map { ($_->{key}[0] => one(one($_, 'value'), 'text')) } @{ one($r, 'resource')->{attribute} };
+			$_->{service} = $resource{'service.name'} for map { @{ $_->{profile} } } @{ $r->{scope_profiles} };
+		}
 		for my $p (map { @{ $_->{profile} } } map { @{ $_->{scope_profiles} } } @{ $request->{resource_profiles} }) {
 			my $type = $strings[one(one($p, 'sample_type'), 'type')];
 			for my $s (@{ $p->{sample} }) {
 				my %is = map { @{ $attributes[$_] } } @{ $s->{attribute} };
 				my $sum = 0;
+				die "a sample of $is{'process.executable.name'} of service $p->{service}" if $p->{service} ne $is{'process.executable.name'};
+				die "the identity of a sample is there twice" if defined $rows{ join ' ', one($s, 'stack'), @{ $s->{attribute} } }{$type};
 				$sum += $_ for @{ $s->{value} };
 				die "times of $type" if $s->{time} && @{ $s->{time} } != @{ $s->{value} };
 				$rows{ join ' ', one($s, 'stack'), @{ $s->{attribute} } }{$type} = $sum;
@@ -208,6 +243,10 @@ my %read = (
 		}
 	});
 
+if ($ARGV[0] eq 'tables') {
+	print_tables();
+	exit;
+}
 $read{$format}->();
 binmode STDOUT, ':utf8' if $format eq 'speedscope' || $format eq 'firefox';
 print "$_ $count{$_} $ns{$_}\n" for sort keys %ns;
