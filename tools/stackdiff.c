@@ -255,8 +255,11 @@ static int answer(const struct opts *o, struct side *const s[DIFFERENCE_SIDES], 
 	bool nothing = false;
 	int code = 0, status = CLI_OK;
 
-	for (int i = 0; i < DIFFERENCE_SIDES; i++)
+	for (int i = 0; i < DIFFERENCE_SIDES; i++) {
+		if (waits_other_input(&s[i]->waits, cli.name, e))
+			return CLI_FAILED;
 		nothing |= !s[i]->waits.n_records;
+	}
 	if (!nothing)
 		code = compare(o, s, e);
 	if (code && code != -ENOENT)

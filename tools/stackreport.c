@@ -341,6 +341,8 @@ static int answer(const struct opts *o, const struct waits *w, struct err *e)
 {
 	int code, status;
 
+	if (waits_other_input(w, cli.name, e))
+		return CLI_FAILED;
 	if (!w->n_rows)
 		return w->n_malformed ? report(w) : no_wait(o, w);
 	code = print(o, w, e);

@@ -426,17 +426,23 @@ static bool folded_parts(str line, str *stack, str *sum)
 	return stack->len > 0;
 }
 
-/* Does the text begin with a folded line? A header of perf script that ends in a number has no ';'. */
-static bool is_folded(const struct paragraph *para)
+/*
+ * Does the text begin with a folded line? A header of perf script that ends in a number has no ';'. *IS_TEXT:
+ * with that, a header or a comment.
+ */
+static bool is_folded(const struct paragraph *para, bool *is_text)
 {
 	str text = { para->text, para->len }, line, stack, sum;
 	struct perfscript_header header;
 
+	*is_text = para->len && para->text[0] == '#';
 	do
 		line = perfscript_split(&text, '\n');
 	while (text.len && (!line.len || line.p[0] == '#'));
+	*is_text |= perfscript_header(line.p, line.len, &header);
 	if (!line.len || line.p[0] == '#' || is_blank(line.p[0]) || !folded_parts(line, &stack, &sum))
 		return false;
+	*is_text = true;
 	return memchr(stack.p, ';', stack.len) ||
 	       (!perfscript_header(line.p, line.len, &header) && (!text.len || !is_blank(text.p[0])));
 }
@@ -869,7 +875,7 @@ static int read_piece(struct waits_reader *r, bool flushes, struct err *e)
 		code = 0;
 		r->flushed = false;
 		if (!r->started)
-			code = start(r, is_folded(&para), e);
+			code = start(r, is_folded(&para, &r->w->is_text), e);
 		r->started = true;
 		if (!code)
 			code = r->folding ? folding_add(r->folding, r->in, &para, e)
@@ -1033,6 +1039,17 @@ bool waits_malformed(const struct waits *w, const char *tool, struct err *e)
 	if (!w->n_records)
 		err_hint(e, "%s reads captures, the text of symbolize or of 'perf script', and folded lines",
 			tool);
+	return true;
+}
+
+bool waits_other_input(const struct waits *w, const char *tool, struct err *e)
+{
+	/* what some lines of a program look like says nothing */
+	if (w->is_text || w->n_malformed <= add_saturating(w->n_records, w->n_filtered))
+		return false;
+	err_set(e, -EINVAL, "'%s' is neither a capture nor text of waits; line %llu: %s",
+		waits_file_name(w->bad_path), (unsigned long long)w->bad_line, w->bad_why);
+	err_hint(e, "%s reads captures, the text of symbolize or of 'perf script', and folded lines", tool);
 	return true;
 }
 

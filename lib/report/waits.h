@@ -156,6 +156,7 @@ struct waits {
 	/* Samples of what threads executed, where waits are counted: the time of their periods. */
 	wait_sum on_cpu_ns, n_on_cpu;
 
+	bool is_text; /* its first line is one that such text begins with */
 	uint64_t n_records; /* counted */
 	uint64_t n_filtered; /* of other events, */
 	uint32_t other; /* string: the first of which is this one */
@@ -214,6 +215,9 @@ void waits_stacks_free(struct waits_stacks *s); /* a zeroed one is fine */
 /* Whether records or lines were skipped, with a message; that of other events is not an error. */
 bool waits_filtered(const struct waits *w, struct err *e);
 bool waits_malformed(const struct waits *w, const char *tool, struct err *e);
+/* Whether what was read is no text of waits, with a message: its first line is none, nor are most of the
+ * others. */
+bool waits_other_input(const struct waits *w, const char *tool, struct err *e);
 const char *waits_file_name(const char *path); /* "standard input" for "-" */
 
 /*

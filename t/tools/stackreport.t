@@ -549,7 +549,16 @@ done
 
 F='ab 1/2 1.5: 5 offcpu-time: \n\t1 f (x)\n\n'
 in_file 'junk\n\njunk\n'
-answers_no "a file of another kind" 'hint: stackreport reads captures' "$TMP/in"
+fails "a file of another kind" "'$TMP/in' is neither a capture nor text of waits; line 1: neither header nor frame
+.*hint: stackreport reads captures, the text of symbolize" "$TMP/in"
+for seed in 1 2 3 4 5; do
+	perl -e 'srand shift; print pack "C*", map { int rand 256 } 1 .. 20000' $seed >"$TMP/random"
+	fails "random bytes ($seed)" "'$TMP/random' is neither a capture nor text of waits; line [0-9]*: " "$TMP/random"
+done
+printf '\211stk' >"$TMP/random"
+fails "the beginning of a capture" "'$TMP/random' is neither a capture nor text of waits" "$TMP/random"
+run sh -c 'echo junk | "$1"' - "$report"
+like "$rc:$(cat "$err")" "^2:.*'standard input' is neither a capture nor text" "and so does standard input"
 damaged "a line that is neither header nor frame" "$F\tgarbage\n$F" "10 " "1 malformed .* line 4 of '.*in': neither header nor frame"
 damaged "a frame outside a record" "\t12 f (x)\n$F" "5 " "line 1 of .*a frame outside a record"
 damaged "a record without its blank line" "${F%??}$F" "5 " "line 1 of .*without a blank line"
@@ -566,7 +575,7 @@ answers_no "empty standard input" "no wait in standard input"
 in_file '# stacktools perf-script 1\n# host: duration=1.000\n'
 answers_no "a text without records" "no wait in '$TMP/in'" "$TMP/in"
 head -c 100000 "$BIN/fold" >"$TMP/elf"
-status 1 "a binary file gives status 1, not a crash" "$report" "$TMP/elf"
+fails "a program" "is neither a capture nor text of waits" "$TMP/elf"
 in_file "$A$B"
 answers_no "a kind that does not occur" "no wait is of kind 'swap'.*
 .*hint: there are waits of disk-read, lock" --kind swap "$TMP/in"
@@ -613,7 +622,7 @@ run "$report" --tsv "$TMP/in"
 is "$rc:$(sed 1d "$out" | cut -f 2,10)" "1:5	f" "a line of 17 MiB is skipped, and the next record is counted"
 perl -e 'print "p;", "x" x (17 << 20), " 5\np;a 6\n"' >"$TMP/in"
 run "$report" --tsv "$TMP/in"
-is "$rc" 1 "a folded line of 17 MiB gives status 1"
+like "$rc:$(cat "$err")" "^2:.*line 1: a line of more than 16 MiB" "a folded line of 17 MiB, the first one, gives status 2"
 perl -e 'print "ab 1/2 1.5: 7 offcpu-time:\n", "\t1 fff (x)\n" x 100000, "\n"' >"$TMP/in"
 status 0 "a stack of 100,000 frames is ranked" "$report" "$TMP/in"
 is "$(tail -n 1 "$out" | tr -s ' f>')" " f > ... > f > f > f > f > f > f > f > f > f > f" "its row has one line"
