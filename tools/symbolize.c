@@ -43,7 +43,8 @@ static const struct cli_option options[] = {
 		CLI_NUMBERS(struct opts, pids, uint32_t), .commas = true },
 	{ 't', "tid", "TID", "only this thread (likewise)", CLI_NUMBERS(struct opts, tids, uint32_t),
 		.commas = true },
-	{ 'c', "comm", "NAME", "only threads of this name", CLI_TEXTS(struct opts, comms) },
+	{ 'c', "comm", "NAME", "only threads of this name (likewise)", CLI_TEXTS(struct opts, comms),
+		.commas = true },
 	{ 0, "format", "FORMAT",
 		"text: perf script's grammar (default); json: one JSON object a line, with every field; "
 		"perf: for viewers that read perf script's text; "

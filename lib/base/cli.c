@@ -360,14 +360,28 @@ static int append(const struct cli_option *o, const char *arg, void *opts, struc
 	return rc;
 }
 
-/* Append each element of ARG, "1,2,3". */
+/* The next element of *REST, "1,2,3", which is changed; NULL behind the last one. "\," is a comma in it. */
+static char *next_element(char **rest)
+{
+	char *begin = *rest, *to = begin, *p = begin;
+
+	for (; p && *p && *p != ','; *to++ = *p++)
+		p += p[0] == '\\' && p[1] == ',';
+	if (!begin)
+		return NULL;
+	*rest = *p ? p + 1 : NULL;
+	*to = '\0';
+	return begin;
+}
+
+/* Append each element of ARG. */
 static int append_each(const struct cli_option *o, const char *arg, void *opts, struct err *e)
 {
 	_cleanup_free_ char *copy = strdup(arg);
 	char *rest = copy, *element;
 	int rc = copy ? 0 : err_nomem(e, "options");
 
-	while (!rc && (element = strsep(&rest, ",")) != NULL) {
+	while (!rc && (element = next_element(&rest)) != NULL) {
 		if (*element)
 			rc = append(o, element, opts, e);
 		else if (*arg)
@@ -375,6 +389,8 @@ static int append_each(const struct cli_option *o, const char *arg, void *opts, 
 		else
 			rc = err_set(e, -EINVAL, "it is empty");
 	}
+	if (o->kind == CLI_KIND_TEXT)
+		TAKE_PTR(copy); /* the list refers to it, as to arguments, until the process ends */
 	return rc;
 }
 

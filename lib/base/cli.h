@@ -54,7 +54,7 @@ struct cli_option {
 	enum cli_kind kind;
 	size_t at, size; /* the member of the tool's options that stores the value */
 	bool list; /* may be given several times: the member is a struct cli_list */
-	bool commas; /* a list: one argument may have several values, "1,2,3" */
+	bool commas; /* a list: one argument may have several values, "1,2,3"; "\," is a comma in one */
 	uint32_t times; /* a list: the maximum number of values; 0 = any number */
 	bool required; /* a mandatory operand */
 	uint32_t group; /* not 0: excludes the other options of this group */

@@ -150,6 +150,15 @@ ok "-c records the new process from its start" test \
 	"$(waits "$TMP/c.cap" '$n += $w->{total_ns} if !$w->{initial} && kernel() =~ /nanosleep/')" -ge 300000000
 is "$(waits "$TMP/c.cap" '$n++ if kernel() =~ /nanosleep/ && user() !~ /nanosleep/')" 0 "-c: frames of both processes have names"
 
+# several names, one of them with a comma
+cp "$(command -v sleep)" "$TMP/co,m-$$"
+"$TMP/co,m-$$" 1000 &
+at_exit_kill $!
+run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/c.cap" -d 0.5 -c "$named,co\\,m-$$"
+is "$rc:$(waits "$TMP/c.cap" '$h{$w->{process_comm}} = 1')" "0:co,m-$$ 1
+$named 1" "-c takes several names with commas between them, and a comma in a name as \\,"
+is "$("$BIN/symbolize" -q --format=json -c "x,co\\,m-$$" "$TMP/c.cap" | grep -c '"process_comm"')" 1 "so does symbolize -c"
+
 # -c NAME that no process had. The name of a thread that is not the main one does not count.
 rec "$TMP/c.cap" -d 0.2 -c "$named" -c no-such-name
 is "$rc" 1 "-c: a name that no process had gives status 1"

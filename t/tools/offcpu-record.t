@@ -91,7 +91,10 @@ usage "--state R is refused, with a reference to --preempted" 'preempted' -a --s
 usage "an empty --state is refused" 'no state letter' -a --state ''
 usage "a thread name of 16 bytes is refused, with what the kernel keeps of it" \
 	"'1234567890123456' is not a thread name: 1 to 15 bytes; the kernel cuts it to '123456789012345'$" -c 1234567890123456
-usage "an empty thread name is refused" "'' is not a thread name: 1 to 15 bytes$" -c ''
+usage "an empty thread name is refused" "option '-c': it is empty$" -c ''
+usage "and one between commas" "option '-c': 'a,,b' has an empty element$" -c a,,b
+usage "each of several names is checked" "'1234567890123456' is not a thread name: 1 to 15 bytes" -c short,1234567890123456
+usage "more than 16 names are refused, with commas too" "option '-c': more than 16 given$" -c a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q
 usage "a command without -- is refused" "unexpected argument 'sleep'.*after --" -a sleep 1
 usage "an unknown option is refused" "unknown option '--no-such-option'" --no-such-option
 usage "an unknown option with an argument is refused by its name" "unknown option '--no-such-option'$" --no-such-option=5
@@ -102,7 +105,7 @@ usage "an abbreviated long option without its argument is refused" "option '--de
 usage "an argument for an option that takes none is refused" "option '--follow' takes no argument" -a --follow=yes
 usage "an unknown option letter is refused" "unknown option '-z'" -az
 usage "an unknown --mode is refused" "'best' is not one of auto, btf, raw, procfs" -a --mode best
-usage "more than 16 thread names are refused" "option '-c': given more than 16 times" \
+usage "more than 16 thread names are refused" "option '-c': more than 16 given" \
 	-c a -c b -c c -c d -c e -c f -c g -c h -c i -c j -c k -c l -c m -c n -c o -c p -c q
 usage "-- without a command is refused" 'what to record' --
 
