@@ -264,20 +264,17 @@ static int check_unused(const struct cli *c, const struct recargs *o)
 	return CLI_OK;
 }
 
+/* What oncpu-record refuses: options of waits, then those of the other modes. */
+static const char *const of_waits[] = { "preempted", "state", "min", "max", "trigger", "wakers",
+	"sample-stacks", "overhead", "on-cpu" },
+			 *const of_modes[] = { "btf", "ptrace" };
+
 /* Check the options of samples of what threads execute. */
 static int check_oncpu(const struct cli *c, const struct recargs *o)
 {
 	const struct offcpu_opts *b = &o->rec.bpf;
-	const char *of_waits = b->preempted       ? "--preempted"
-			       : b->state_mask    ? "--state"
-			       : b->min_ns        ? "--min"
-			       : b->max_ns        ? "--max"
-			       : b->trigger_ns    ? "--trigger"
-			       : b->wakers        ? "--wakers"
-			       : b->sample_stacks ? "--sample-stacks"
-			       : b->overhead      ? "--overhead"
-			       : b->cpu_hz        ? "--on-cpu"
-						  : NULL;
+	const bool given[ARRAY_LEN(of_waits)] = { b->preempted, b->state_mask, b->min_ns, b->max_ns,
+		b->trigger_ns, b->wakers, b->sample_stacks, b->overhead, b->cpu_hz };
 
 	if (!o->oncpu && o->hz > HZ_PROCFS_MAX)
 		return cli_usage(
@@ -286,8 +283,43 @@ static int check_oncpu(const struct cli *c, const struct recargs *o)
 		return CLI_OK;
 	if (o->rec.mode != RECORD_MODE_AUTO && o->rec.mode != RECORD_MODE_BTF)
 		return cli_usage(c, "what threads execute is sampled in mode btf: --mode btf, or auto");
-	return of_waits ? cli_usage(c, "%s is of waits: offcpu-record --on-cpu records both", of_waits)
-			: CLI_OK;
+	for (size_t i = 0; i < ARRAY_LEN(of_waits); i++)
+		if (given[i])
+			return cli_usage(
+				c, "--%s is of waits: offcpu-record --on-cpu records both", of_waits[i]);
+	return CLI_OK;
+}
+
+static bool is_one_of(const char *const *names, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* The table of oncpu-record: what it refuses is taken, for the message, but not shown. */
+static void make_oncpu(struct cli_option own[ARRAY_LEN(options)])
+{
+	static const char *const help[][2] = {
+		{ "events", "keep each sample with its time, not sums of samples" },
+		{ "max-size", "keep only the latest samples that fit into a FILE of SIZE (100M), in a ring" },
+		{ "frequency", "samples a second that a thread executes (default 99, up to 9999)" },
+		{ "mode", "btf, or auto (default), which is the same here" },
+	};
+
+	memcpy(own, options, sizeof(options));
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (own[i].kind == CLI_KIND_HEADING && strcmp(own[i].help, "Which waits") == 0)
+			own[i].help = "Which samples";
+		if (!own[i].name)
+			continue;
+		own[i].hidden = is_one_of(of_waits, ARRAY_LEN(of_waits), own[i].name) ||
+				is_one_of(of_modes, ARRAY_LEN(of_modes), own[i].name);
+		for (size_t k = 0; k < ARRAY_LEN(help); k++)
+			if (strcmp(help[k][0], own[i].name) == 0)
+				own[i].help = help[k][1];
+	}
 }
 
 /* Check the combination of the options: CLI_OK if it is valid. */
@@ -928,9 +960,12 @@ int main(int argc, char **argv)
 	};
 	struct owner owner;
 	struct err e;
+	struct cli_option own[ARRAY_LEN(options)];
 	int status;
 
 	if (strcmp(program_invocation_short_name, "oncpu-record") == 0) {
+		make_oncpu(own);
+		cli.options = own;
 		cli.name = "oncpu-record";
 		cli.about = "Record what threads execute, by samples, into a capture that symbolize reads.";
 		o.oncpu = true;

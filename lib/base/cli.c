@@ -221,6 +221,16 @@ const struct cli_option *cli_next(const struct cli *c, size_t *i)
 	return at - c->n_options < ARRAY_LEN(in_each_tool) ? &in_each_tool[at - c->n_options] : NULL;
 }
 
+const struct cli_option *cli_next_shown(const struct cli *c, size_t *i)
+{
+	const struct cli_option *o;
+
+	do
+		o = cli_next(c, i);
+	while (o && o->hidden);
+	return o;
+}
+
 static bool is_operand(const struct cli_option *o)
 {
 	return !o->name && o->kind != CLI_KIND_HEADING;
@@ -594,7 +604,7 @@ static void put_group(struct buf *b, const struct cli *c, uint32_t group)
 	const char *before = " [";
 
 	for (size_t i = 0; i < c->n_options; i++) {
-		if (c->options[i].group != group)
+		if (c->options[i].group != group || c->options[i].hidden)
 			continue;
 		buftext_str(b, before);
 		put_option(b, &c->options[i]);
@@ -607,7 +617,7 @@ static void put_group(struct buf *b, const struct cli *c, uint32_t group)
 static void put_singles(struct buf *b, const struct cli *c, bool letters)
 {
 	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
-		if (!o->name || o->group || letters != (o->letter != 0) || (letters && !o->arg))
+		if (!o->name || o->hidden || o->group || letters != (o->letter != 0) || (letters && !o->arg))
 			continue;
 		buftext_str(b, " [");
 		put_option(b, o);
@@ -638,6 +648,8 @@ void cli_synopsis(const struct cli *c, struct buf *b)
 			buftext_printf(&all, all.len ? "%c" : " [-%c", o->letter);
 	buftext_str(&all, all.len ? "]" : "");
 	for (const struct cli_option *o = c->options; o < c->options + c->n_options; o++) {
+		if (o->hidden)
+			continue;
 		if (o->group && !(groups & 1u << o->group))
 			put_group(&all, c, o->group);
 		groups |= 1u << o->group;
@@ -737,12 +749,12 @@ void cli_help(const struct cli *c, struct buf *b)
 	buf_free(&line);
 	buftext_str(b, "\n");
 	put_wrapped(b, c->about, 0, 0);
-	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;)
+	for (size_t i = 0; (o = cli_next_shown(c, &i)) != NULL;)
 		if (o->kind != CLI_KIND_HEADING && o->help && left_of(o, left) + 2 <= COLUMN_MAX)
 			column = MAX(column, left_of(o, left) + 2);
 	if (c->n_options && c->options[0].kind != CLI_KIND_HEADING)
 		buftext_str(b, "\n");
-	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
+	for (size_t i = 0; (o = cli_next_shown(c, &i)) != NULL;) {
 		if (o->kind == CLI_KIND_HEADING)
 			buftext_printf(b, "\n%s:\n", o->help);
 		else if (o->help)

@@ -57,6 +57,7 @@ struct cli_option {
 	bool commas; /* a list: one argument may have several values, "1,2,3"; "\," is a comma in one */
 	uint32_t times; /* a list: the maximum number of values; 0 = any number */
 	bool required; /* a mandatory operand */
+	bool hidden; /* taken, but not shown */
 	uint32_t group; /* not 0: excludes the other options of this group */
 	int value;
 	uint64_t min, max; /* max 0 = the maximum of the member's type */
@@ -155,6 +156,7 @@ void cli_completion(const struct cli *c, const char *shell, struct buf *b);
 
 /* The row at *I, which is incremented. -h and -V follow the rows of the table, then NULL. */
 const struct cli_option *cli_next(const struct cli *c, size_t *i);
+const struct cli_option *cli_next_shown(const struct cli *c, size_t *i); /* without hidden ones */
 
 /* The version, "0.1.0": --version prints it and captures record it. */
 extern const char cli_version_string[];

@@ -98,7 +98,7 @@ static void put_bash_options(struct buf *b, const struct cli *c)
 {
 	const struct cli_option *o;
 
-	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
+	for (size_t i = 0; (o = cli_next_shown(c, &i)) != NULL;) {
 		if (!o->name || !o->arg || o->otherwise)
 			continue;
 		buftext_str(b, "\t");
@@ -119,7 +119,7 @@ static void put_bash(struct buf *b, const struct cli *c)
 	buftext_str(b, "()\n{\n"
 		       "\tlocal cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words= i\n"
 		       "\tlocal options=");
-	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;)
+	for (size_t i = 0; (o = cli_next_shown(c, &i)) != NULL;)
 		if (o->name)
 			buftext_printf(b, "%s--%s", quote, o->name), quote = " ";
 	buftext_str(b,
@@ -130,7 +130,7 @@ static void put_bash(struct buf *b, const struct cli *c)
 		"\telif [[ $before == = ]]; then\n"
 		"\t\tbefore=${COMP_WORDS[COMP_CWORD - 2]}\n"
 		"\telif [[ $before =~ ^-[");
-	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;)
+	for (size_t i = 0; (o = cli_next_shown(c, &i)) != NULL;)
 		if (o->letter && !o->arg)
 			buf_put(b, &o->letter, 1);
 	buftext_str(b, "]+([[:alpha:]])$ ]]; then\n"
@@ -195,7 +195,7 @@ static void put_zsh_excluded(struct buf *b, const struct cli *c, const struct cl
 		return;
 	}
 	buftext_str(b, "(");
-	for (size_t i = 0; (other = cli_next(c, &i)) != NULL;) {
+	for (size_t i = 0; (other = cli_next_shown(c, &i)) != NULL;) {
 		if (!other->name || (other != o && (!o->group || other->group != o->group)))
 			continue;
 		if (other->letter)
@@ -229,7 +229,7 @@ static void put_zsh(struct buf *b, const struct cli *c)
 	for (size_t i = 0; i < c->n_options; i++)
 		command |= c->options[i].kind == CLI_KIND_COMMAND;
 	buftext_printf(b, "#compdef %s\n_arguments -s -S%s :", c->name, command ? " -A '-*'" : "");
-	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
+	for (size_t i = 0; (o = cli_next_shown(c, &i)) != NULL;) {
 		if (o->letter)
 			put_zsh_option(b, c, o, true);
 		if (o->name)
@@ -286,7 +286,7 @@ static void put_fish(struct buf *b, const struct cli *c)
 			"complete -c %s -n 'contains -- -- (commandline -opc)' -x"
 			" -a '(complete -C (string replace -r \"^.*? -- \" \"\" (commandline -cp)))'\n",
 			c->name);
-	for (size_t i = 0; (o = cli_next(c, &i)) != NULL;) {
+	for (size_t i = 0; (o = cli_next_shown(c, &i)) != NULL;) {
 		if (!o->name)
 			continue;
 		buftext_printf(b, "complete -c %s", c->name);

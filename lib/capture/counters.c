@@ -420,15 +420,9 @@ static bool is_sampled(const struct counters *c)
 	return find(c, "procfs.samples") != NULL;
 }
 
-/* Nothing but samples of what threads executed was recorded. */
-static bool is_on_cpu(const struct counters *c)
-{
-	return counters_get(c, "cpu.samples") && !counters_get(c, "waits.seen");
-}
-
 static void put_recorded(struct buf *b, const struct counters *c, uint64_t unwritten)
 {
-	if (is_on_cpu(c))
+	if (c->no_waits)
 		buftext_count(b, counters_get(c, "cpu.samples"), "sample", "samples");
 	else
 		buftext_count(b, counters_get(c, "waits.recorded") + unwritten, "wait", "waits");
@@ -462,7 +456,7 @@ void counters_put_head(struct buf *b, const struct counters *c, const char *name
 	buftext_str(b, is_sampled(c) ? ", about " : ", ");
 	put_recorded(b, c, 0);
 	buftext_str(b, " of ");
-	buftext_seconds(b, counters_get(c, is_on_cpu(c) ? "cpu.samples_ns" : "waits.recorded_ns"));
+	buftext_seconds(b, counters_get(c, c->no_waits ? "cpu.samples_ns" : "waits.recorded_ns"));
 	buftext_str(b, " in all, ");
 	buftext_count(b, counters_get(c, "stacks.distinct"), "stack", "stacks");
 	buftext_str(b, ", ");
@@ -554,6 +548,10 @@ static void put_user(struct buf *b, const struct counters *c)
 
 void counters_put(struct buf *b, const struct counters *c, bool verbose)
 {
+	if (c->no_waits && !counters_get(c, "cpu.samples"))
+		buftext_str(b, "  no sample: whenever the clock fired, none of the threads was executing, as "
+			       "where all "
+			       "of them wait all the time; offcpu-record shows what they wait for\n");
 	put_class(b, c, 1U << COUNTER_NOT_RECORDED, false);
 	put_user(b, c);
 	put_outcomes(b, &c->cpu, "sample", "samples");

@@ -72,6 +72,7 @@ struct counters {
 	size_t n;
 	struct cap_outcomes user; /* how the user stacks of the waits ended */
 	struct cap_outcomes cpu; /* the same of samples of what threads executed */
+	bool no_waits; /* only such samples are recorded */
 	const char *runtimes; /* the interpreters that processes run; NULL or "" = none */
 	const char *degraded; /* what works less well and why; NULL or "" = nothing */
 	const char *privileges; /* what was dropped, kept and confined; NULL or "" = not shown */

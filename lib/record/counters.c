@@ -202,6 +202,7 @@ void record_stats_counters(const struct recorder_stats *st, struct counters *ret
 {
 	*ret = (struct counters){ .user = st->user,
 		.cpu = st->cpu,
+		.no_waits = st->no_waits,
 		.degraded = st->degraded,
 		.privileges = st->privileges,
 		.runtime_flags = st->runtime_flags };

@@ -27,6 +27,7 @@ struct recorder_stats {
 	uint64_t rows_lost, rows_lost_ns; /* waits for which the recorder had no memory */
 	uint64_t samples_lost; /* the same of samples of what threads executed */
 	bool ptrace, deepest; /* as for counters_hint() */
+	bool no_waits; /* as in counters */
 	bool chosen; /* the user named what to record: all of that is wanted */
 	char unseen[64]; /* whose waits had a beginning that was not reported, most recently */
 	struct offcpu_counters bpf;

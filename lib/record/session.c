@@ -1804,6 +1804,7 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		.samples_lost = r->samples_lost,
 		.ptrace = r->ptrace,
 		.deepest = r->opts->bpf.depth >= OFFCPU_DEPTH_MAX,
+		.no_waits = r->opts->bpf.no_waits,
 		.chosen = !r->opts->bpf.all };
 	cap_writer_waits(r->p.out, &ret->waits, &ret->waits_ns);
 	offcpu_unseen(r->p.bpf, ret->unseen, sizeof(ret->unseen));

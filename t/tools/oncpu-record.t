@@ -25,6 +25,16 @@ for option in --preempted "--state=D" "--min=1ms" "--max=1s" --on-cpu; do
 done
 run "$BIN/oncpu-record" --help
 like "$(head -n 1 "$out")" '^usage: oncpu-record ' "it uses its own name"
+like "$(cat "$out")" '-F, --frequency HZ +samples a second that a thread executes' "its --help says what its -F is"
+is "$(grep -cE -- '--(preempted|state|min|max|trigger|wakers|sample-stacks|overhead|on-cpu|btf|ptrace)([ =,[]|$)' "$out"):$(grep -c 'Which waits' "$out")" 0:0 \
+	"and has no option that it refuses"
+run "$BIN/offcpu-record" --help
+is "$(grep -cE -- '^ {6}--(preempted|state|min|max|trigger|wakers|sample-stacks|overhead|on-cpu|btf|ptrace)([ =,[]|$)' "$out")" 11 \
+	"offcpu-record's has them"
+for shell in bash zsh fish; do
+	is "$("$BIN/oncpu-record" --completion=$shell | grep -c preempted):$("$BIN/offcpu-record" --completion=$shell | grep -c preempted | grep -c '[1-9]')" \
+		0:1 "so it is with what $shell completes"
+done
 run "$BIN/offcpu-record" --help
 like "$(cat "$out")" '--on-cpu\[=HZ\]' "an argument that may be missing is shown so"
 tap_done
