@@ -87,6 +87,7 @@ struct mm_struct___bits {
 /* A run queue. */
 struct rq {
 	__u64 clock;
+	__u64 clock_task; /* without interrupts and what the hypervisor took, where the kernel counts these */
 };
 
 /* Those of one group of tasks; `rq` with CONFIG_FAIR_GROUP_SCHED. */
@@ -95,6 +96,7 @@ struct cfs_rq {
 };
 
 struct sched_entity {
+	__u64 exec_start; /* up to when, by clock_task, sum_exec_runtime counts */
 	__u64 sum_exec_runtime;
 	__u64 prev_sum_exec_runtime;
 	struct cfs_rq *cfs_rq; /* of the CPU that it was on last, whatever its class; also with that option */

@@ -57,6 +57,8 @@ const volatile __u32 waker_steps; /* --wakers: whose waker is recorded too, and 
 __u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
 __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted = 0; /* elements ever added to the aggregation maps */
+__u64 clock_ahead =
+	0; /* of the clocks of run queues CLOCK_MONOTONIC is ahead by so much; 0 = not known yet */
 __u64 triggered = 0; /* by this wait: the thread in the upper half, microseconds in the lower */
 __u32 stack_every = 0; /* of waits at one place, the stacks of one in so many are taken; user space sets it */
 /* The thread whose wait had a beginning that was not reported last. */
@@ -287,6 +289,8 @@ __noinline int account(__u64 start, __u64 now, __u64 runnable)
 	return 0;
 }
 
+#include "offcpu_life.bpf.h"
+
 /* The wait of TASK in W that `start` describes ended at END or earlier; RUNNABLE as in account(). */
 static __always_inline void finish(struct task_struct *task, struct scratch *s, struct offcpu_wait *w,
 	__u64 start, __u64 end, __u64 runnable)
@@ -405,9 +409,12 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		}
 		return;
 	}
-	if (w->start != OFFCPU_ON_CPU && w->start != OFFCPU_UNKNOWN)
+	if (w->start == OFFCPU_UNKNOWN)
+		compare_clocks(task, now);
+	else if (w->start != OFFCPU_ON_CPU)
 		finish_late(task, s, w, now);
 	if (last) {
+		life_end(task, w, now);
 		wait_drop(task, w);
 		return;
 	}
@@ -555,6 +562,8 @@ static __always_inline void enter_wait(struct task_struct *task, struct offcpu_w
 		begin_unseen(task, s, w);
 	else
 		finish(task, s, w, start, now, runnable_of(task, w, start));
+	if (start == OFFCPU_INITIAL)
+		compare_clocks(task, now);
 }
 
 /*

@@ -57,8 +57,16 @@ enum offcpu_start {
  */
 enum offcpu_phase { OFFCPU_IDLE, OFFCPU_ARMED, OFFCPU_RECORDING, OFFCPU_FROZEN };
 
-/* The storage of a thread: struct offcpu_wait, struct offcpu_woken. */
-enum offcpu_storage { OFFCPU_STORAGE_WAITS, OFFCPU_STORAGE_WAKERS };
+/* What the iterator writes: the storage of a thread, struct offcpu_wait, struct offcpu_woken; or struct
+   offcpu_ev_life. */
+enum offcpu_storage { OFFCPU_STORAGE_WAITS, OFFCPU_STORAGE_WAKERS, OFFCPU_STORAGE_LIVES };
+
+/* The values of offcpu_wait.life_from that are not a time. */
+enum offcpu_life_from {
+	OFFCPU_LIFE_BORN = 0, /* with the thread itself, if the recording had begun */
+	OFFCPU_LIFE_FOUND = 1, /* with the recording */
+	OFFCPU_LIFE_TOLD = 2, /* it was reported */
+};
 
 /*
  * Identifies a stack: 128 bits of a keyed hash over its frames. If hi == 0,
@@ -126,6 +134,9 @@ struct offcpu_wait {
 	__u32 names; /* how often the thread was renamed */
 	struct offcpu_key key;
 	struct offcpu_key initial;
+	/* since when the thread is in the recording, a time or enum offcpu_life_from; what it had run then, or
+	   when its run queue's clock was life_ran_at, if it ran on (0 = it did not); its run_delay */
+	__u64 life_from, life_ran, life_ran_at, life_queued;
 };
 
 /* A thread's second task storage: who woke it last. */
@@ -151,6 +162,7 @@ enum offcpu_event_type {
 	OFFCPU_EV_INLINED = 10, /* struct offcpu_ev_inlined */
 	OFFCPU_EV_WAKER = 11,
 	OFFCPU_EV_WAIT = 12,
+	OFFCPU_EV_LIFE = 13,
 };
 
 /*
@@ -302,6 +314,7 @@ struct offcpu_counters {
 	__u64 ring_full; /* stacks that could not be sent (sent again at their next wait) */
 	__u64 ring_thread; /* thread names that could not be sent (sent again) */
 	__u64 ring_waker; /* wakers that could not be sent (sent again) */
+	__u64 ring_life; /* lives of threads that could not be sent */
 	__u64 waker_storage; /* wake-ups without task storage */
 	__u64 end_estimated; /* the tracepoint missed the switch back: the end is computed */
 	__u64 invisible; /* not recorded: thread not visible in the recorder's PID namespace; not in `seen` */
@@ -326,6 +339,23 @@ struct offcpu_counters {
 	__u64 script_ring; /* names of functions that could not be sent (sent again) */
 };
 
+/* What a thread did from one time to another, of its life and of the recording. */
+struct offcpu_life {
+	__u64 from_ns, to_ns;
+	__u64 ran_ns; /* on a CPU */
+	__u64 queued_ns; /* on a run queue; OFFCPU_UNKNOWN_NS = not known */
+	__u64 runs; /* it runs on */
+};
+
+/* A thread has ended, or replaced its image; or, from the `open_waits` iterator, it lives on. */
+struct offcpu_ev_life {
+	__u32 type;
+	__u32 ns_tid;
+	struct offcpu_life life;
+	struct offcpu_key key; /* nothing but the thread's identity means anything */
+	char comm[OFFCPU_COMM_LEN]; /* "" = not known: the thread was called otherwise */
+};
+
 /* The kernel's own unwind table (ORC), by addresses of its symbols. */
 struct offcpu_orc {
 	__u64 ips; /* __start_orc_unwind_ip: 32 bits a row, relative to themselves, sorted */
@@ -346,7 +376,7 @@ struct offcpu_fields {
 
 _Static_assert(sizeof(struct offcpu_key) == 80, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 272, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_wait) == 304, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_woken) == 176, "offcpu_woken");
 _Static_assert(sizeof(struct offcpu_ev_waker) == 104, "offcpu_ev_waker");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 80, "offcpu_ev_thread");
@@ -355,6 +385,7 @@ _Static_assert(sizeof(struct offcpu_ev_snapshot) == 96 + 8 * OFFCPU_SNAPSHOT_REG
 	"offcpu_ev_snapshot");
 _Static_assert(sizeof(struct offcpu_ev_open) == 104, "offcpu_ev_open");
 _Static_assert(sizeof(struct offcpu_ev_wait) == 112, "offcpu_ev_wait");
+_Static_assert(sizeof(struct offcpu_ev_life) == 144, "offcpu_ev_life");
 _Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");
 _Static_assert(sizeof(struct offcpu_counters) % 8 == 0, "offcpu_counters");
 

@@ -114,6 +114,8 @@ static __always_inline int visit_task(struct bpf_iter__task *ctx, bool with_user
 		}
 		return 0;
 	}
+	if (armed)
+		life_begin(task, w, OFFCPU_LIFE_FOUND);
 	if (task->on_cpu || hot.phase == OFFCPU_IDLE)
 		return 0;
 	/* INITIAL, or a start time and not walked late already */
@@ -175,6 +177,19 @@ static __always_inline void leave_out_open(struct task_struct *task)
 		count_not_owned(task, s);
 }
 
+/* The life of TASK up to now. */
+static __always_inline void write_life(struct bpf_iter__task *ctx, struct task_struct *task)
+{
+	struct offcpu_wait *w = wait_get(task, false);
+	struct offcpu_ev_life ev = {};
+
+	if (!w || !wanted(task) || not_owned(task) || !life_until(task, w, bpf_ktime_get_ns(), &ev.life) ||
+		!life_identity(&ev, task))
+		return;
+	w->life_from = OFFCPU_LIFE_TOLD;
+	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
+}
+
 /* The stacks and wakers that TASK's storage refers to. */
 static __always_inline void write_held(struct bpf_iter__task *ctx, struct task_struct *task)
 {
@@ -185,6 +200,8 @@ static __always_inline void write_held(struct bpf_iter__task *ctx, struct task_s
 		w = wait_get(task, false);
 		if (w)
 			bpf_seq_write(ctx->meta->seq, w, sizeof(*w));
+	} else if (storage == OFFCPU_STORAGE_LIVES) {
+		write_life(ctx, task);
 	} else {
 		by = bpf_task_storage_get(&woken, task, NULL, 0);
 		if (by)

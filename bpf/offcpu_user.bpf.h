@@ -102,10 +102,13 @@ static __always_inline void report_exec(struct task_struct *task)
 		bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP);
 }
 
+static __always_inline void life_of_image(struct task_struct *task);
+
 EVENT("sched_process_exec")
 int BPF_PROG(tables_exec, struct task_struct *task)
 {
 	report_exec(task);
+	life_of_image(task);
 	return 0;
 }
 

@@ -29,7 +29,7 @@ struct opts {
 static const struct cli_option options[] = {
 	{ 'm', "maps", NULL, "the mappings at the end of the recording, as /proc/PID/maps shows them",
 		CLI_VALUE(struct opts, mode, MAPS), .group = 1 },
-	{ 't', "threads", NULL, "each thread, by its ids here and in its own PID namespace",
+	{ 't', "threads", NULL, "each thread, by its ids here and in its own PID namespace, and its times",
 		CLI_VALUE(struct opts, mode, THREADS), .group = 1 },
 	{ 'p', "pid", "PID", "with --maps and --threads: of this process only", CLI_NUMBER(struct opts, pid),
 		.max = UINT32_MAX },

@@ -141,6 +141,8 @@ static const struct counter counters[] = {
 	{ "names.dropped", COUNTER_NOTE, "name of user code", "names of user code",
 		"not stored: --max-size left no room" },
 	{ "names.kernel_missing", COUNTER_PLAIN, "kernel address", "kernel addresses", "without a name" },
+	{ "threads.lives_lost", COUNTER_NOTE, "thread", "threads",
+		"time on the CPU not stored: no memory, or the ring buffer was full" },
 	{ "names.resent", COUNTER_PLAIN, "thread name", "thread names",
 		"sent again, as the ring buffer was full" },
 	{ "jit.processes", COUNTER_PLAIN, "process image", "process images",

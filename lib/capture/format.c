@@ -11,7 +11,7 @@ const char *cap_record_type_name(unsigned int type)
 	static const char *const names[CAPTURE_RECORD_TYPES] = { "unknown", "host", "options", "files",
 		"processes", "threads", "maps", "images", "kernel symbols", "stacks", "samples", "counters",
 		"flush", "trailer", "JIT code", "names", "strings", "script frames", "wakers", "keys",
-		"waits", "changes of counters" };
+		"waits", "changes of counters", "lives of threads" };
 
 	return type < CAPTURE_RECORD_TYPES ? names[type] : names[0];
 }
@@ -238,6 +238,29 @@ bool cap_record_get_thread(struct rd *r, struct cap_thread *t)
 	t->ns_tid = get_u32(r);
 	t->comm = get_str(r);
 	t->from_ns = rd_left(r) ? get_uleb(r) : 0;
+	return !r->bad;
+}
+
+void cap_record_put_life(struct buf *b, const struct cap_life *l)
+{
+	buf_uleb(b, l->proc);
+	buf_uleb(b, l->tid);
+	buf_uleb(b, l->from_ns);
+	buf_uleb(b, l->to_ns - l->from_ns);
+	buf_uleb(b, l->on_cpu_ns);
+	if (l->is_split)
+		buf_uleb(b, l->runnable_ns);
+}
+
+bool cap_record_get_life(struct rd *r, struct cap_life *l)
+{
+	l->proc = get_u32(r);
+	l->tid = get_u32(r);
+	l->from_ns = get_uleb(r);
+	l->to_ns = l->from_ns + get_uleb(r);
+	l->on_cpu_ns = get_uleb(r);
+	l->is_split = rd_left(r);
+	l->runnable_ns = l->is_split ? get_uleb(r) : 0;
 	return !r->bad;
 }
 
@@ -590,9 +613,9 @@ bool cap_record_get_trailer(struct rd *r, struct cap_trailer *t)
 }
 
 #define CAPTURE_BLOCK_MINOR                                                                                  \
-	6 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
-	     1.4: samples' runnable_ns, wakers; 1.5: keys, waits, threads' from_ns; 1.6: changes of counters \
-	   */
+	7 /* 1.1: exact frames of stacks; 1.2: strings, JIT code, names; 1.3: names' vaddr, script frames;   \
+	     1.4: samples' runnable_ns, wakers; 1.5: keys, waits, threads' from_ns; 1.6: changes of          \
+	     counters; 1.7: lives of threads */
 #define CAPTURE_BLOCK_HEADER_MAX 4096 /* bytes, in any version */
 #define CAPTURE_BLOCK_PAYLOAD_MAX (64 << 20) /* bytes: a longer block is not valid */
 

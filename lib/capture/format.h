@@ -41,6 +41,7 @@ enum cap_record_type {
 	CAPTURE_RECORD_KEY = 19,
 	CAPTURE_RECORD_WAIT = 20,
 	CAPTURE_RECORD_CHANGE = 21,
+	CAPTURE_RECORD_LIFE = 22,
 	CAPTURE_RECORD_TYPES /* one more than the last */
 };
 
@@ -63,6 +64,7 @@ void cap_record_put_option(struct buf *b, const struct cap_option *o);
 void cap_record_put_file(struct buf *b, const struct cap_file *f);
 void cap_record_put_proc(struct buf *b, const struct cap_proc *p);
 void cap_record_put_thread(struct buf *b, const struct cap_thread *t);
+void cap_record_put_life(struct buf *b, const struct cap_life *l);
 void cap_record_put_map(struct buf *b, const struct cap_map *m);
 void cap_record_put_image(struct buf *b, const struct cap_image *i);
 void cap_record_put_ksym(struct buf *b, const struct cap_ksym *s);
@@ -91,6 +93,7 @@ bool cap_record_get_option(struct rd *r, struct cap_option *o);
 bool cap_record_get_file(struct rd *r, struct cap_file *f);
 bool cap_record_get_proc(struct rd *r, struct cap_proc *p);
 bool cap_record_get_thread(struct rd *r, struct cap_thread *t);
+bool cap_record_get_life(struct rd *r, struct cap_life *l);
 bool cap_record_get_map(struct rd *r, struct cap_map *m);
 bool cap_record_get_image(struct rd *r, struct cap_image *i);
 bool cap_record_get_ksym(struct rd *r, struct cap_ksym *s);

@@ -324,8 +324,8 @@ static void cap_damage_describe(
 
 /* Elements of each array; in `room`, allocated elements. */
 struct cap_store_counts {
-	size_t options, procs, threads, files, maps, images, ksyms, scripts, stacks, kinds, wakers, keys,
-		samples, waits, counters, counts, changes, frames, exact, places, pending, singles;
+	size_t options, procs, threads, lives, files, maps, images, ksyms, scripts, stacks, kinds, wakers,
+		keys, samples, waits, counters, counts, changes, frames, exact, places, pending, singles;
 };
 
 /* What single waits have in common, and the sample that sums them: HASHTABLE_NONE until the first one comes.
@@ -341,6 +341,7 @@ struct cap_store {
 	struct cap_option *options;
 	struct cap_proc *procs;
 	struct cap_thread *threads;
+	struct cap_life *lives;
 	struct cap_file *files;
 	struct cap_map *maps;
 	struct cap_image *images;
@@ -423,6 +424,20 @@ static const char *take_thread(struct cap_store *s, struct rd *r)
 		return malformed;
 	return s->threads[s->n.threads++].proc < s->n.procs ? NULL
 							    : "a thread of a process that is not there";
+}
+
+static const char *take_life(struct cap_store *s, struct rd *r)
+{
+	const struct cap_life *l;
+
+	if (!ROOM(s, lives, s->n.lives + 1))
+		return no_memory;
+	if (!cap_record_get_life(r, &s->lives[s->n.lives]))
+		return malformed;
+	l = &s->lives[s->n.lives++];
+	if (l->to_ns < l->from_ns)
+		return "the life of a thread that ends before it begins";
+	return l->proc < s->n.procs ? NULL : "the life of a thread of a process that is not there";
 }
 
 static const char *take_map(struct cap_store *s, struct rd *r)
@@ -638,6 +653,8 @@ static const char *take_record(
 		return take_proc(s, r);
 	case CAPTURE_RECORD_THREAD:
 		return take_thread(s, r);
+	case CAPTURE_RECORD_LIFE:
+		return take_life(s, r);
 	case CAPTURE_RECORD_MAP:
 		return take_map(s, r);
 	case CAPTURE_RECORD_IMAGE:
@@ -909,6 +926,7 @@ static void cap_store_free(struct cap_store *s)
 	free(s->options);
 	free(s->procs);
 	free(s->threads);
+	free(s->lives);
 	free(s->files);
 	free(s->maps);
 	free(s->images);
@@ -1030,6 +1048,7 @@ static void show(struct load *l)
 	c->options = s->options, c->n_options = s->n.options;
 	c->procs = s->procs, c->n_procs = s->n.procs;
 	c->threads = s->threads, c->n_threads = s->n.threads;
+	c->lives = s->lives, c->n_lives = s->n.lives;
 	c->files = s->files, c->n_files = s->n.files;
 	c->maps = s->maps, c->n_maps = s->n.maps;
 	c->images = s->images, c->n_images = s->n.images;

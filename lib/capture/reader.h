@@ -36,6 +36,7 @@ struct cap_reader {
 	struct cap_option *options;
 	struct cap_proc *procs; /* index = id */
 	struct cap_thread *threads; /* each name, sorted by proc, tid, from_ns */
+	struct cap_life *lives; /* in file order; those of one thread are to be added up */
 	struct cap_file *files; /* index = id */
 	struct cap_map *maps; /* in file order; see cap_reader_map() */
 	struct cap_image *images;
@@ -48,8 +49,8 @@ struct cap_reader {
 	struct cap_counter *counters; /* the last value of each name */
 	struct cap_jit *jits; /* sorted by proc, start, from_ns, kind */
 	struct cap_name *names; /* sorted by file, offset; one for each pair */
-	size_t n_options, n_procs, n_threads, n_files, n_maps, n_images, n_ksyms, n_scripts, n_stacks,
-		n_wakers, n_samples, n_counters, n_jits, n_names;
+	size_t n_options, n_procs, n_threads, n_lives, n_files, n_maps, n_images, n_ksyms, n_scripts,
+		n_stacks, n_wakers, n_samples, n_counters, n_jits, n_names;
 	uint64_t n_waits; /* how many are by themselves in the file */
 
 	bool complete; /* there is a trailer and no damage */

@@ -133,6 +133,27 @@ static void put_threads(struct json *j, const struct cap_reader *c)
 	json_end(j, ']');
 }
 
+static void put_lives(struct json *j, const struct cap_reader *c)
+{
+	json_begin(j, "lives", '[');
+	for (size_t i = 0; i < c->n_lives; i++) {
+		const struct cap_life *l = &c->lives[i];
+
+		json_begin(j, NULL, '{');
+		json_u64(j, "process", l->proc);
+		json_u64(j, "tid", l->tid);
+		json_u64(j, "from_ns", l->from_ns);
+		json_u64(j, "to_ns", l->to_ns);
+		json_u64(j, "on_cpu_ns", l->on_cpu_ns);
+		if (l->is_split)
+			json_u64(j, "runnable_ns", l->runnable_ns);
+		else
+			json_null(j, "runnable_ns");
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
 static void put_files(struct json *j, const struct cap_reader *c)
 {
 	json_begin(j, "files", '[');
@@ -263,6 +284,7 @@ void cap_json_put(struct out *o, const struct cap_reader *c, const struct cap_st
 	put_totals(&j, c, s);
 	put_procs(&j, c, s);
 	put_threads(&j, c);
+	put_lives(&j, c);
 	put_files(&j, c);
 	put_maps(&j, c);
 	put_groups(&j, s);
@@ -381,9 +403,13 @@ void cap_stops_text_put(struct out *o, const struct cap_reader *c, const struct 
 struct sum {
 	uint32_t proc, tid;
 	uint64_t waits, off_ns;
-	uint64_t runnable_ns; /* of off_ns */
-	uint64_t on_ns; /* by samples */
-	bool split; /* runnable_ns is known of all waits */
+	uint64_t queued_ns; /* of off_ns: on a run queue */
+	uint64_t blocked_ns; /* of off_ns: the rest, but for waits of threads that lost the CPU */
+	uint64_t sampled_ns; /* on the CPU, by samples */
+	bool split; /* queued_ns is known of all waits */
+	/* by the scheduler's own account */
+	bool lives, runnable; /* the three below are known; the last one */
+	uint64_t life_ns, on_ns, runnable_ns;
 };
 
 static int by_thread(const void *a, const void *b)
@@ -399,36 +425,69 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Write an entry per thread to SUMS, which has room for all samples and threads. Returns their number. */
+static struct sum sum_of_sample(const struct cap_sample *s)
+{
+	struct sum sum = { .proc = s->proc, .tid = s->tid, .split = true, .runnable = true };
+
+	if (s->flags & CAPTURE_SAMPLE_ON_CPU) {
+		sum.sampled_ns = s->total_ns;
+		return sum;
+	}
+	sum.waits = s->count;
+	sum.off_ns = s->total_ns;
+	sum.split = s->is_split;
+	sum.queued_ns = s->runnable_ns;
+	sum.blocked_ns = s->flags & CAPTURE_SAMPLE_PREEMPTED ? 0 : s->total_ns - s->runnable_ns;
+	return sum;
+}
+
+static struct sum sum_of_life(const struct cap_life *l)
+{
+	return (struct sum){ .proc = l->proc,
+		.tid = l->tid,
+		.split = true,
+		.lives = true,
+		.runnable = l->is_split,
+		.life_ns = l->to_ns - l->from_ns,
+		.on_ns = l->on_cpu_ns,
+		.runnable_ns = l->runnable_ns };
+}
+
+static void add_sum(struct sum *to, const struct sum *s)
+{
+	to->waits = add(to->waits, s->waits);
+	to->off_ns = add(to->off_ns, s->off_ns);
+	to->queued_ns = add(to->queued_ns, s->queued_ns);
+	to->blocked_ns = add(to->blocked_ns, s->blocked_ns);
+	to->sampled_ns = add(to->sampled_ns, s->sampled_ns);
+	to->split &= s->split;
+	to->lives |= s->lives;
+	to->runnable &= s->runnable;
+	to->life_ns = add(to->life_ns, s->life_ns);
+	to->on_ns = add(to->on_ns, s->on_ns);
+	to->runnable_ns = add(to->runnable_ns, s->runnable_ns);
+}
+
+/* Write an entry per thread to SUMS, which has room for all samples, lives and threads. Returns their number.
+ */
 static size_t sum_up(const struct cap_reader *c, struct sum *sums)
 {
 	size_t n = 0, kept = 0;
 
-	for (size_t i = 0; i < c->n_samples; i++) {
-		const struct cap_sample *s = &c->samples[i];
-		const bool ran = s->flags & CAPTURE_SAMPLE_ON_CPU;
-
-		sums[n++] = ran ? (struct sum){ .proc = s->proc,
-			.tid = s->tid,
-			.on_ns = s->total_ns,
-			.split = true }
-				: (struct sum){ s->proc, s->tid, s->count, s->total_ns, s->runnable_ns, 0,
-					  s->is_split };
-	}
+	for (size_t i = 0; i < c->n_samples; i++)
+		sums[n++] = sum_of_sample(&c->samples[i]);
+	for (size_t i = 0; i < c->n_lives; i++)
+		sums[n++] = sum_of_life(&c->lives[i]);
 	for (size_t i = 0; i < c->n_threads; i++)
-		sums[n++] =
-			(struct sum){ .proc = c->threads[i].proc, .tid = c->threads[i].tid, .split = true };
+		sums[n++] = (struct sum){
+			.proc = c->threads[i].proc, .tid = c->threads[i].tid, .split = true, .runnable = true
+		};
 	qsort(sums, n, sizeof(*sums), by_thread);
 	for (size_t i = 0; i < n; i++) {
-		if (!kept || by_thread(&sums[kept - 1], &sums[i]) != 0) {
+		if (kept && by_thread(&sums[kept - 1], &sums[i]) == 0)
+			add_sum(&sums[kept - 1], &sums[i]);
+		else
 			sums[kept++] = sums[i];
-			continue;
-		}
-		sums[kept - 1].waits = add(sums[kept - 1].waits, sums[i].waits);
-		sums[kept - 1].off_ns = add(sums[kept - 1].off_ns, sums[i].off_ns);
-		sums[kept - 1].runnable_ns = add(sums[kept - 1].runnable_ns, sums[i].runnable_ns);
-		sums[kept - 1].on_ns = add(sums[kept - 1].on_ns, sums[i].on_ns);
-		sums[kept - 1].split &= sums[i].split;
 	}
 	return kept;
 }
@@ -444,9 +503,9 @@ static void put_own(struct out *o, uint32_t id, int width)
 static void put_time(struct out *o, bool known, uint64_t ns)
 {
 	if (known)
-		out_printf(o, " %10" PRIu64 ".%09" PRIu64 " s", ns / 1000000000, ns % 1000000000);
+		out_printf(o, " %8" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
 	else
-		out_printf(o, " %22s", "-");
+		out_printf(o, " %18s", "-");
 }
 
 /* SAMPLED: the capture has samples of what threads executed. */
@@ -454,14 +513,20 @@ static void put_thread(struct out *o, const struct cap_reader *c, const struct s
 {
 	const struct cap_thread *t = cap_reader_thread(c, s->proc, s->tid, UINT64_MAX);
 	const struct cap_proc *p = &c->procs[s->proc];
+	const bool on = s->lives || sampled, runnable = s->lives ? s->runnable : s->split;
+	const uint64_t on_ns = s->lives ? s->on_ns : s->sampled_ns,
+		       runnable_ns = s->lives ? s->runnable_ns : s->queued_ns;
 
 	out_printf(o, "%10" PRIu32 " %10" PRIu32, p->tgid, s->tid);
 	put_own(o, p->ns_tgid, 10);
 	put_own(o, t ? t->ns_tid : 0, 10);
 	out_printf(o, " %12" PRIu64, s->waits);
 	put_time(o, true, s->off_ns);
-	put_time(o, s->split, s->runnable_ns);
-	put_time(o, sampled, s->on_ns);
+	put_time(o, s->lives, s->life_ns);
+	put_time(o, on, on_ns);
+	put_time(o, runnable, runnable_ns);
+	put_time(o, s->split, s->blocked_ns);
+	put_time(o, on && runnable && s->split, add(add(on_ns, runnable_ns), s->blocked_ns));
 	out_str(o, "  ");
 	outtext_put(o, t ? t->comm : p->comm, TEXT_LINE);
 	out_char(o, '\n');
@@ -469,16 +534,16 @@ static void put_thread(struct out *o, const struct cap_reader *c, const struct s
 
 int cap_threads_text_put(struct out *o, const struct cap_reader *c, uint64_t pid)
 {
-	_cleanup_free_ struct sum *sums = calloc(c->n_samples + c->n_threads + 1, sizeof(*sums));
+	_cleanup_free_ struct sum *sums = calloc(c->n_samples + c->n_lives + c->n_threads + 1, sizeof(*sums));
 	size_t n = sums ? sum_up(c, sums) : 0;
 	bool sampled = false;
 
 	if (!sums)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		sampled |= sums[i].on_ns > 0;
-	out_printf(o, "%10s %10s %10s %10s %12s %22s %22s %22s  %s\n", "PID", "TID", "NS-PID", "NS-TID",
-		"WAITS", "OFF-CPU", "RUNNABLE", "ON-CPU", "NAME");
+		sampled |= sums[i].sampled_ns > 0;
+	out_printf(o, "%10s %10s %10s %10s %12s %18s %18s %18s %18s %18s %18s  %s\n", "PID", "TID", "NS-PID",
+		"NS-TID", "WAITS", "OFF-CPU", "LIFE", "ON-CPU", "RUNNABLE", "BLOCKED", "SUM", "NAME");
 	for (size_t i = 0; i < n; i++)
 		if (!pid || c->procs[sums[i].proc].tgid == pid)
 			put_thread(o, c, &sums[i], sampled);

@@ -51,8 +51,9 @@ void cap_stops_text_put(struct out *o, const struct cap_reader *c, const struct 
 
 /*
  * A heading, and a line for each thread that had a wait or a name, sorted by
- * process and thread: PID, TID, the same as the thread itself sees them ("-" if
- * not known), waits, off-CPU time, name. If PID is not 0, only the threads of that
+ * process and thread: PID, TID, the same as the thread itself sees them, waits,
+ * off-CPU time, life, time on the CPU, runnable, blocked, the sum of these three,
+ * name; "-" for what is not known. If PID is not 0, only the threads of that
  * process. 0 or -ENOMEM.
  */
 int cap_threads_text_put(struct out *o, const struct cap_reader *c, uint64_t pid);

@@ -80,6 +80,16 @@ struct cap_thread {
 	uint64_t from_ns; /* since when it has this name; 0 = since before its first wait */
 };
 
+/* What a thread did from one time to another, of its life and of the recording, as the scheduler counts it.
+ */
+struct cap_life {
+	uint32_t proc, tid;
+	uint64_t from_ns, to_ns;
+	uint64_t on_cpu_ns;
+	bool is_split; /* runnable_ns is known */
+	uint64_t runnable_ns; /* on a run queue */
+};
+
 enum cap_file_flags {
 	CAPTURE_FILE_DELETED = 1, /* when it was checked, the path named no file or another one */
 	CAPTURE_FILE_UNREAD = 2, /* could not be opened; error says why; build ID may be unknown */

@@ -103,11 +103,11 @@ struct cap_writer {
 
 /* The order of the blocks in a flush: references must point backwards. */
 static const unsigned char order[] = { CAPTURE_RECORD_HOST, CAPTURE_RECORD_OPTION, CAPTURE_RECORD_FILE,
-	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_MAP, CAPTURE_RECORD_IMAGE,
-	CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK, CAPTURE_RECORD_WAKER,
-	CAPTURE_RECORD_KEY, CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT, CAPTURE_RECORD_NAME,
-	CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_WAIT, CAPTURE_RECORD_COUNTER, CAPTURE_RECORD_CHANGE,
-	CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
+	CAPTURE_RECORD_PROC, CAPTURE_RECORD_THREAD, CAPTURE_RECORD_LIFE, CAPTURE_RECORD_MAP,
+	CAPTURE_RECORD_IMAGE, CAPTURE_RECORD_KSYM, CAPTURE_RECORD_SCRIPT, CAPTURE_RECORD_STACK,
+	CAPTURE_RECORD_WAKER, CAPTURE_RECORD_KEY, CAPTURE_RECORD_STRING, CAPTURE_RECORD_JIT,
+	CAPTURE_RECORD_NAME, CAPTURE_RECORD_SAMPLE, CAPTURE_RECORD_WAIT, CAPTURE_RECORD_COUNTER,
+	CAPTURE_RECORD_CHANGE, CAPTURE_RECORD_FLUSH, CAPTURE_RECORD_TRAILER };
 #define TABLES (ARRAY_LEN(order) - 6) /* what others refer to */
 #define TIMED (ARRAY_LEN(order) - 4) /* and what a ring keeps */
 
@@ -200,6 +200,15 @@ void cap_writer_thread(struct cap_writer *w, const struct cap_thread *t)
 	refer(&w->procs, t->proc);
 	cap_record_put_thread(begin_record(w), t);
 	end_record(w, CAPTURE_RECORD_THREAD);
+}
+
+void cap_writer_life(struct cap_writer *w, const struct cap_life *l)
+{
+	refer(&w->procs, l->proc);
+	if (l->from_ns > l->to_ns)
+		refuse(w, "the life of a thread ends before it begins");
+	cap_record_put_life(begin_record(w), l);
+	end_record(w, CAPTURE_RECORD_LIFE);
 }
 
 void cap_writer_file(struct cap_writer *w, const struct cap_file *f)

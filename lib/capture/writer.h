@@ -52,6 +52,7 @@ void cap_writer_host(struct cap_writer *w, const struct cap_host *h);
 void cap_writer_option(struct cap_writer *w, const struct cap_option *o);
 void cap_writer_proc(struct cap_writer *w, const struct cap_proc *p);
 void cap_writer_thread(struct cap_writer *w, const struct cap_thread *t);
+void cap_writer_life(struct cap_writer *w, const struct cap_life *l);
 void cap_writer_file(struct cap_writer *w, const struct cap_file *f);
 void cap_writer_map(struct cap_writer *w, const struct cap_map *m);
 void cap_writer_image(struct cap_writer *w, const struct cap_image *i);

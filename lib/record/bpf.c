@@ -445,7 +445,8 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(skel->progs.tables_fork, opts->tables && !opts->single);
 	bpf_program__set_autoload(skel->progs.tables_map, opts->tables && opts->no_events);
-	bpf_program__set_autoload(skel->progs.tables_exec, opts->tables || opts->no_events);
+	bpf_program__set_autoload(
+		skel->progs.tables_exec, opts->tables || opts->no_events || !opts->no_waits);
 	bpf_program__set_autoattach(skel->progs.record_switch, false); /* sched_switch tail-calls it */
 	bpf_program__set_autoattach(skel->progs.sched_switch, !opts->no_waits);
 	bpf_program__set_autoload(skel->progs.sched_waking, opts->wakers);
@@ -1054,6 +1055,8 @@ struct offcpu {
 	struct rawtasks tasks; /* mode raw */
 	struct offcpu_ev_thread *reported; /* threads that no event reports: for the next drain */
 	size_t n_reported, max_reported;
+	struct offcpu_ev_life *lives; /* of the threads that live when the recording ends */
+	size_t n_lives, max_lives;
 };
 
 static bool is_raw(const struct offcpu *o)
@@ -1110,6 +1113,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->stack(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_WAIT && o->sink->sample)
 		take_wait(o->sink, data);
+	else if (type == OFFCPU_EV_LIFE && o->sink->life)
+		o->sink->life(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_WAKER && o->sink->waker)
 		o->sink->waker(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_THREAD && o->sink->thread)
@@ -1196,6 +1201,7 @@ void offcpu_close(struct offcpu *o)
 	offprogs_close(&o->progs);
 	aggmap_close(&o->agg);
 	free(o->reported);
+	free(o->lives);
 	free(o);
 }
 
@@ -1662,13 +1668,54 @@ int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 			    sizeof(struct offcpu_wait), take_held_wait, &to, e);
 }
 
+/* Without memory it is not known. */
+static void keep_life(void *ctx, const void *record)
+{
+	struct offcpu *o = ctx;
+
+	if (base_grow(&o->lives, &o->max_lives, o->n_lives + 1, sizeof(*o->lives)) == 0)
+		memcpy(&o->lives[o->n_lives++], record, sizeof(*o->lives));
+	else
+		o->open.ring_life++;
+}
+
+/* Just before the end, since threads run on after it. Whoever runs, or does not, then is taken to do so until
+ * the end. */
+static int find_lives(struct offcpu *o, struct err *e)
+{
+	int rc;
+
+	if (o->opts.no_waits || is_raw(o))
+		return 0;
+	o->progs.base->bss->storage = OFFCPU_STORAGE_LIVES;
+	rc = taskiter_run(
+		o->progs.iters->progs.open_waits, o->only, sizeof(struct offcpu_ev_life), keep_life, o, e);
+	o->progs.base->bss->storage = OFFCPU_STORAGE_WAITS;
+	return rc;
+}
+
+static void pass_lives(const struct offcpu *o, const struct offcpu_sink *sink, uint64_t stop_ns)
+{
+	for (size_t i = 0; i < o->n_lives && sink->life; i++) {
+		struct offcpu_ev_life *ev = &o->lives[i];
+
+		if (ev->life.runs)
+			ev->life.ran_ns += stop_ns - ev->life.to_ns;
+		ev->life.to_ns = stop_ns;
+		sink->life(sink->ctx, ev);
+	}
+}
+
 int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
 {
 	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
-	int rc;
+	int rc = find_lives(o, e);
 
+	if (rc)
+		return rc;
 	oc.stop_ns = *stop_ns = now_ns();
 	set_phase(o, OFFCPU_FROZEN);
+	pass_lives(o, sink, *stop_ns);
 	/* after the swap, which waits for all programs that run, none is inside the recording part */
 	rc = offcpu_swap(o, sink, e);
 	if (rc)

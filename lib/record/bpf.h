@@ -137,6 +137,7 @@ struct offcpu_sink {
 	void (*inlined)(void *ctx, const struct offcpu_ev_inlined *ev, size_t len);
 	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* only `bytes` bytes of `stack` */
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
+	void (*life)(void *ctx, const struct offcpu_ev_life *ev);
 	/* from offcpu_held(); KIND is enum cap_stack_kind */
 	void (*held_stack)(void *ctx, unsigned int kind, const struct offcpu_stack_id *id);
 	void (*held_waker)(void *ctx, const struct offcpu_stack_id *id);

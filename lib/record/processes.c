@@ -40,15 +40,22 @@ static bool index_thread(struct threadtab *t, uint32_t at)
 	return true;
 }
 
-/* The thread KEY, a new nameless one if it is unknown; NULL if out of memory. */
+/* The thread KEY; NULL if it is unknown. */
+static struct thread *threadtab_find(const struct threadtab *t, const struct offcpu_key *key)
+{
+	const struct idmap_slot *s =
+		idmap_find(&t->by_key, pair(key->tgid, key->tid), image_lo(key->start_boot_ns, key->exec_id));
+
+	return s ? &t->threads[s->value] : NULL;
+}
+
+/* The same, a new nameless one if it is unknown; NULL if out of memory. */
 static struct thread *threadtab_get(struct threadtab *t, const struct offcpu_key *key)
 {
-	struct idmap_slot *s =
-		idmap_find(&t->by_key, pair(key->tgid, key->tid), image_lo(key->start_boot_ns, key->exec_id));
-	struct thread *th;
+	struct thread *th = threadtab_find(t, key);
 
-	if (s)
-		return &t->threads[s->value];
+	if (th)
+		return th;
 	if (base_grow(&t->threads, &t->cap, t->n + 1, sizeof(*t->threads)) != 0)
 		return NULL;
 	th = &t->threads[t->n];
@@ -1213,6 +1220,37 @@ uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *ke
 	emit_image(t, &t->images.images[th->image], w);
 	if (!waker || key->user.hi) /* a waker may have no frames */
 		count_missing(t, &t->images.images[th->image], waker);
+	emit_thread(t, th, w);
+	return t->images.images[th->image].cap_id;
+}
+
+/* The thread of EV, a new one if its image is in the capture; else NULL. */
+static struct thread *thread_of_life(struct process_table *t, const struct offcpu_ev_life *ev)
+{
+	const struct offcpu_key *key = &ev->key;
+	struct thread *th = threadtab_find(&t->threads, key);
+	const uint32_t at = imagetab_claimed(&t->images, key->tgid, key->exec_id, key->start_boot_ns);
+
+	if (th && th->image != UINT32_MAX)
+		return th;
+	if (at == UINT32_MAX || t->images.images[at].cap_id == CAPTURE_NONE)
+		return NULL;
+	th = threadtab_get(&t->threads, key);
+	if (!th)
+		return NULL;
+	th->image = at;
+	th->ns_tid = ev->ns_tid;
+	if (!th->n_names && ev->comm[0])
+		add_name(th, ev->comm, 0);
+	return th;
+}
+
+uint32_t process_table_life(struct process_table *t, const struct offcpu_ev_life *ev, struct cap_writer *w)
+{
+	struct thread *th = thread_of_life(t, ev);
+
+	if (!th || t->images.images[th->image].cap_id == CAPTURE_NONE)
+		return CAPTURE_NONE;
 	emit_thread(t, th, w);
 	return t->images.images[th->image].cap_id;
 }

@@ -284,6 +284,12 @@ uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *ke
 	bool waker, struct cap_writer *w);
 
 /*
+ * The capture's id of the image that EV's thread belongs to, or CAPTURE_NONE if the capture has no such
+ * image. Writes the thread to W first, if it had no wait.
+ */
+uint32_t process_table_life(struct process_table *t, const struct offcpu_ev_life *ev, struct cap_writer *w);
+
+/*
  * Write what changed since then for images in the capture. Forget images that
  * ended and whose waits are all reported.
  */

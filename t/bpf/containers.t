@@ -279,7 +279,7 @@ done | sort >"$TMP/want"
 "$BIN/capinfo" --threads -p "$inner" "$TMP/threads.cap" >"$TMP/threads"
 awk 'NR > 1 { print $2, $4 }' "$TMP/threads" | sort >"$TMP/got"
 same "$TMP/got" "$TMP/want" "capinfo --threads shows the TIDs in both namespaces, as /proc/PID/task does"
-is "$(awk 'NR > 1 { print $1, $3, NF }' "$TMP/threads" | sort -u)" "$inner $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 11" \
+is "$(awk 'NR > 1 { print $1, $3, NF }' "$TMP/threads" | sort -u)" "$inner $(awk '/^NSpid:/ { print $NF }' "/proc/$inner/status") 12" \
 	"capinfo --threads shows the PIDs in both namespaces"
 is "$("$BIN/capinfo" --json "$TMP/threads.cap" | perl -MCpanel::JSON::XS -0777 -ne 'print map "$_->{tid} $_->{ns_tid}\n", @{decode_json($_)->{threads}}' | sort)" \
 	"$(cat "$TMP/want")" "capinfo --json has the TIDs in both namespaces"

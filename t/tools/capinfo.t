@@ -92,7 +92,7 @@ like "$(cat "$err")" '^capinfo: no process 1 in this capture' "the message names
 # --- threads ---
 
 status 0 "--threads exits with status 0" "$capinfo" --threads "$cap"
-is "$(head -n 1 "$out" | tr -s ' ')" " PID TID NS-PID NS-TID WAITS OFF-CPU RUNNABLE ON-CPU NAME" "--threads prints a heading"
+is "$(head -n 1 "$out" | tr -s ' ')" " PID TID NS-PID NS-TID WAITS OFF-CPU LIFE ON-CPU RUNNABLE BLOCKED SUM NAME" "--threads prints a heading"
 ok "--threads prints the same IDs as --json, also those in the namespace" perl -MCpanel::JSON::XS -e '
 	open my $f, "<", $ARGV[0] or die; my $j = decode_json(join "", <$f>);
 	my %want = map { my $p = $j->{processes}[$_->{process}];
@@ -101,7 +101,7 @@ ok "--threads prints the same IDs as --json, also those in the namespace" perl -
 	while (<$t>) { my @w = split; $got{"@w[0..3]"} = 1; }
 	for (keys %want) { die "missing: $_\n" unless $got{$_} }
 	' "$TMP/json" "$out"
-like "$(cat "$out")" '^ +4242 +[0-9]+ +7 +[0-9]+ +[0-9]+ +[0-9]+\.[0-9]{9} s  ' "--threads shows a thread of PID 4242, which is 7 in its namespace"
+like "$(cat "$out")" '^ +4242 +[0-9]+ +7 +[0-9]+ +[0-9]+ +[0-9]+\.[0-9]{9} ' "--threads shows a thread of PID 4242, which is 7 in its namespace"
 ok "a thread name cannot forge a line of --threads" sh -c '! LC_ALL=C grep -q "[[:cntrl:]]" "$1"' sh "$out"
 run "$capinfo" --threads -p 2 "$cap"
 is "$(awk 'NR > 1 { print $1 }' "$out" | sort -u)" 2 "--threads with -p prints the threads of one process"

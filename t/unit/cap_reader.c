@@ -73,6 +73,12 @@ static bool same_waker(const struct cap_waker *a, const struct cap_waker *b)
 	       a->first_ns == b->first_ns;
 }
 
+static bool same_life(const struct cap_life *a, const struct cap_life *b)
+{
+	return a->proc == b->proc && a->tid == b->tid && a->from_ns == b->from_ns && a->to_ns == b->to_ns &&
+	       a->on_cpu_ns == b->on_cpu_ns && a->is_split == b->is_split && a->runnable_ns == b->runnable_ns;
+}
+
 static bool same_frames(const struct cap_name *a, const struct cap_name *b)
 {
 	for (uint32_t i = 0; i < a->n; i++) {
@@ -138,6 +144,9 @@ static const char *find_lie(const struct cap_reader *c, const struct cap_reader 
 	for (size_t i = 0; i < c->n_wakers; i++)
 		if (i >= ARRAY_LEN(sample_wakers) || !same_waker(&c->wakers[i], &sample_wakers[i]))
 			return "waker";
+	for (size_t i = 0; i < c->n_lives; i++)
+		if (i >= ARRAY_LEN(sample_lives) || !same_life(&c->lives[i], &sample_lives[i]))
+			return "life";
 	for (size_t i = 0; i < c->n_samples; i++) {
 		const struct cap_sample *s = &c->samples[i], *w = &truth->samples[i];
 
@@ -203,7 +212,7 @@ static void test_round_trip(struct tap *t, const struct cap_reader *c)
 	tap_ok(t,
 		c->n_files == ARRAY_LEN(sample_files) && c->n_procs == ARRAY_LEN(sample_procs) &&
 			c->n_maps == ARRAY_LEN(sample_maps) && c->n_stacks == ARRAY_LEN(sample_stacks) &&
-			c->n_wakers == ARRAY_LEN(sample_wakers),
+			c->n_wakers == ARRAY_LEN(sample_wakers) && c->n_lives == ARRAY_LEN(sample_lives),
 		"no file, process, mapping, stack or waker is missing");
 	tap_ok(t,
 		c->n_images == 2 && c->images[0].file == 2 && c->images[0].len == sizeof(sample_vdso) &&
@@ -602,6 +611,12 @@ static void test_references(struct tap *t, const struct edge *edge)
 	REFUSED("a change of an unknown counter", CAPTURE_RECORD_CHANGE, "counter that is not there",
 		cap_record_put_change(&f_, &(struct cap_change){ .counter = 1000 }));
 	REFUSED("a truncated change", CAPTURE_RECORD_CHANGE, "malformed", buf_put(&f_, "\0", 1));
+	REFUSED("the life of a thread of an unknown process", CAPTURE_RECORD_LIFE,
+		"process that is not there",
+		cap_record_put_life(&f_, &(struct cap_life){ .proc = 1, .to_ns = 1 }));
+	REFUSED("a life that ends before it begins", CAPTURE_RECORD_LIFE, "ends before it begins",
+		cap_record_put_life(&f_, &(struct cap_life){ .from_ns = 2, .to_ns = 1 }));
+	REFUSED("a truncated life", CAPTURE_RECORD_LIFE, "malformed", buf_put(&f_, "\0\1\1\1", 4));
 	w.id = 2;
 	REFUSED("a waker id out of order", CAPTURE_RECORD_WAKER, "id out of order",
 		cap_record_put_waker(&f_, &w));
@@ -973,7 +988,7 @@ static void test_header(struct tap *t, const struct whole *w)
 		{ 0, 1, "\177", "not a capture" },
 		{ 8, 4, "\1\2\3\4", "other byte order" },
 		{ 12, 4, "\377\377\377\377", "header is damaged" },
-		{ 18, 1, "\7", "header is damaged" },
+		{ 18, 1, "\10", "header is damaged" },
 	};
 	uint8_t later[CAPTURE_BLOCK_HEADER_LEN + 8];
 	struct err e;
@@ -997,7 +1012,7 @@ static void test_header(struct tap *t, const struct whole *w)
 	seal(later, CAPTURE_BLOCK_HEADER_LEN - 4, NULL, 0);
 	tap_ok(t,
 		cap_reader_parse(later, CAPTURE_BLOCK_HEADER_LEN, &c, &e) == -EINVAL &&
-			strstr(e.msg, "format 2.6") && strstr(e.hint, "newer"),
+			strstr(e.msg, "format 2.7") && strstr(e.hint, "newer"),
 		"refused: a newer major version");
 	memset(later, 0, sizeof(later));
 	memcpy(later, w->bytes, CAPTURE_BLOCK_HEADER_LEN - 4);

@@ -509,6 +509,12 @@ static void test_bad_records(struct tap *t)
 	cap_writer_waker(w, &(struct cap_waker){ .id = 1, .kstack = 0, .ustack = 1, .next = 1 });
 	refused(t, w, "a waker comes before", "a waker before the one that had woken it");
 	w = with_stacks();
+	cap_writer_life(w, &(struct cap_life){ .proc = 1, .to_ns = 1 });
+	refused(t, w, "process that was not written", "a life of a process that was not written");
+	w = with_stacks();
+	cap_writer_life(w, &(struct cap_life){ .from_ns = 2, .to_ns = 1 });
+	refused(t, w, "ends before it begins", "a life that ends before it begins");
+	w = with_stacks();
 	cap_writer_map(w, &(struct cap_map){ .file = 1, .start = 1, .end = 2 });
 	refused(t, w, "file that was not written", "a mapping of a file that was not written");
 	w = with_stacks();
@@ -980,8 +986,8 @@ static const uint8_t golden[] = {
 	0x89, 's', 't', 'k', 'c', 'a', 'p', '\n',	/* magic */
 	4, 3, 2, 1,					/* byte order mark */
 	24, 0, 0, 0,					/* length of this header */
-	1, 0, 6, 0,					/* version 1.6 */
-	0x0b, 0x11, 0x71, 0xdd,				/* checksum of the 20 bytes before */
+	1, 0, 7, 0,					/* version 1.7 */
+	0x7c, 0x89, 0xd3, 0xce,				/* checksum of the 20 bytes before */
 
 	'S', 'b', 'l', 'k',				/* sync */
 	2, 0, 0, 0,					/* type: options; flags */

@@ -70,6 +70,13 @@ each_of('mapping', $said->{mappings}, sub {
 	same(hexa($w->{$_}), $h->{$_}, "$n $_") for qw(start offset);
 	same(hexa(Math::BigInt->new($w->{start})->badd($w->{length})->bstr), $h->{end}, "$n end");
 });
+each_of('life', $said->{lives}, sub {
+	my ($w, $h, $n) = @_;
+	same($w->{$_->[0]}, $h->{$_->[1]}, "$n $_->[0]")
+	    for ['proc', 'process'], ['tid', 'tid'], ['from_ns', 'from_ns'], ['on_cpu_ns', 'on_cpu_ns'];
+	same(Math::BigInt->new($w->{from_ns})->badd($w->{length_ns})->bstr, $h->{to_ns}, "$n to_ns");
+	same($w->{runnable_ns}, $h->{runnable_ns} // 'unknown', "$n runnable_ns");
+});
 each_of('process', $said->{processes}, sub {
 	my ($w, $h, $n) = @_;
 	same($w->{$_->[0]}, $h->{$_->[1]}, "$n $_->[0]")

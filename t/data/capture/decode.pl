@@ -112,6 +112,8 @@ my %fields = (
 	16 => ['string', id => \&uleb32, text => sub { push @strings, str(); return $strings[-1] }],
 	17 => ['script', id => \&uleb32, runtime => \&str, function => \&str, file => \&str, line => \&uleb32,
 		first_line => \&uleb32],
+	22 => ['life', proc => \&uleb32, tid => \&uleb32, from_ns => \&uleb, length_ns => \&uleb,
+		on_cpu_ns => \&uleb, runnable_ns => sub { $pos == $end ? 'unknown' : uleb() }],
 );
 
 open my $in, '<:raw', $ARGV[0] or die "decode.pl: $ARGV[0]: $!\n";

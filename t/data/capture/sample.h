@@ -141,6 +141,13 @@ static const struct cap_stack sample_stacks[] = {
 	{ .id = 4, .kind = CAPTURE_STACK_USER, .verdict = VERDICT_FAILED, .reason = REASON_KTHREAD },
 };
 
+static const struct cap_life sample_lives[] = {
+	{ 0, 4242, MONO, MONO + 1500000000, 250000000, true, 500000000 },
+	{ 1, 2, 0, UINT64_MAX, UINT64_MAX, false, 0 },
+	{ 0, 4243, MONO, MONO, 0, true, UINT64_MAX },
+	{ 0, 4242, MONO + 1600000000, MONO + 2000000000, 5, true, 7 },
+};
+
 static const struct cap_waker sample_wakers[] = {
 	{ 1, CAPTURE_WAKER_INTERRUPT, CAPTURE_NONE, 0, 0, 4, 0, MONO },
 	{ 2, 0, 0, 4243, 0, 3, 1, UINT64_MAX },
@@ -206,6 +213,7 @@ static inline int sample_first(struct cap_writer *w, struct err *e)
 	SAMPLE_EACH(w, ksym, sample_ksyms, 0, ARRAY_LEN(sample_ksyms));
 	SAMPLE_EACH(w, image, sample_images, 0, ARRAY_LEN(sample_images));
 	SAMPLE_EACH(w, map, sample_maps, 0, ARRAY_LEN(sample_maps));
+	SAMPLE_EACH(w, life, sample_lives, 0, 2);
 	SAMPLE_EACH(w, thread, sample_threads, 0, 3);
 	SAMPLE_EACH(w, proc, sample_procs, 0, ARRAY_LEN(sample_procs));
 	SAMPLE_EACH(w, file, sample_files, 0, ARRAY_LEN(sample_files));
@@ -217,6 +225,7 @@ static inline int sample_first(struct cap_writer *w, struct err *e)
 static inline int sample_second(struct cap_writer *w, struct err *e)
 {
 	SAMPLE_EACH(w, thread, sample_threads, 3, ARRAY_LEN(sample_threads));
+	SAMPLE_EACH(w, life, sample_lives, 2, ARRAY_LEN(sample_lives));
 	SAMPLE_EACH(w, sample, sample_samples, FIRST_FLUSH, ARRAY_LEN(sample_samples));
 	SAMPLE_EACH(w, counter, sample_counters, FIRST_COUNTERS, ARRAY_LEN(sample_counters));
 	SAMPLE_EACH(w, name, sample_names, FIRST_NAMES, ARRAY_LEN(sample_names));
