@@ -93,6 +93,7 @@ struct rq {
 /* Those of one group of tasks; `rq` with CONFIG_FAIR_GROUP_SCHED. */
 struct cfs_rq {
 	struct rq *rq;
+	unsigned int throttle_count; /* of it and those above it: how many have used up their quota */
 };
 
 struct sched_entity {
@@ -260,6 +261,11 @@ struct module_layout___orc {
 /* Only for what follows processes. */
 struct task_struct___parent {
 	struct task_struct *real_parent;
+};
+
+/* Since 6.18: each thread leaves its run queue by itself. */
+struct task_struct___throttled {
+	unsigned char throttled;
 };
 
 struct task_struct___dumpable {

@@ -160,8 +160,8 @@ static __always_inline bool key_init(
 	if (!key_identity(key, task))
 		return false;
 	key->state = runnable ? 0 : state;
-	key->flags = runnable ? OFFCPU_F_PREEMPTED : 0;
-	if (runnable && !record_preempted)
+	key->flags = !runnable ? 0 : is_throttled(task) ? OFFCPU_F_THROTTLED : OFFCPU_F_PREEMPTED;
+	if (key->flags == OFFCPU_F_PREEMPTED && !record_preempted)
 		key->flags |= OFFCPU_F_DROP_PREEMPTED;
 	else if (state_mask && !state_wanted(key->state))
 		key->flags |= OFFCPU_F_DROP_STATE;

@@ -83,6 +83,7 @@ struct offcpu_stack_id {
 #define OFFCPU_F_INITIAL 2
 #define OFFCPU_F_PREEMPTED 4
 #define OFFCPU_F_ON_CPU 8 /* a sample of a thread that ran */
+#define OFFCPU_F_THROTTLED 16
 #define OFFCPU_F_DROP_PREEMPTED 0x100 /* --preempted was not given */
 #define OFFCPU_F_DROP_STATE 0x200 /* excluded by --state */
 #define OFFCPU_F_DROP (OFFCPU_F_DROP_PREEMPTED | OFFCPU_F_DROP_STATE)
@@ -134,8 +135,8 @@ struct offcpu_wait {
 	__u32 names; /* how often the thread was renamed */
 	struct offcpu_key key;
 	struct offcpu_key initial;
-	/* since when the thread is in the recording, a time or enum offcpu_life_from; what it had run then, or
-	   when its run queue's clock was life_ran_at, if it ran on (0 = it did not); its run_delay */
+	/* since when the thread is in the recording, a time or enum offcpu_life_from; what it had run then,
+	   or when its run queue's clock was life_ran_at, if it ran on (0 = it did not); its run_delay */
 	__u64 life_from, life_ran, life_ran_at, life_queued;
 };
 

@@ -18,6 +18,8 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 	/* one that is runnable may have been preempted, or woken from a wait: nothing says which */
 	if (!key_init(key, task, false, state))
 		return false;
+	if (state == TASK_RUNNING && is_throttled(task))
+		key->flags |= OFFCPU_F_THROTTLED;
 	w->initial_run_delay = run_delay(task);
 	if (key->flags & OFFCPU_F_DROP)
 		return true;

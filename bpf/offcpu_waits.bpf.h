@@ -76,6 +76,19 @@ static __always_inline __u32 state_now(struct task_struct *task)
 	return ((struct task_struct___state *)task)->state;
 }
 
+/* Does TASK, which leaves its CPU and could run on, have to wait for the quota of its cgroup? */
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	struct task_struct___throttled *since_6_18 = (void *)task;
+
+	if (bpf_core_field_exists(since_6_18->throttled))
+		return since_6_18->throttled;
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+		!bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return false;
+	return task->prio >= MAX_RT_PRIO && task->se.cfs_rq->throttle_count;
+}
+
 static __always_inline __u64 run_delay(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->sched_info) ? task->sched_info.run_delay : 0;
@@ -215,6 +228,11 @@ static __always_inline __u32 image_execs_new(struct task_struct *child)
 }
 
 /* Not known: the recorder does not know where these are in a task and a run queue. */
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	return false;
+}
+
 static __always_inline __u64 run_delay(struct task_struct *task)
 {
 	return 0;

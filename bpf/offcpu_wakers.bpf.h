@@ -42,7 +42,7 @@ static __always_inline struct offcpu_stack_id waker_of(
 	__u32 last = waker_steps - 1;
 	__u64 came;
 
-	if (!waker_steps || key->flags & OFFCPU_F_PREEMPTED)
+	if (!waker_steps || key->flags & (OFFCPU_F_PREEMPTED | OFFCPU_F_THROTTLED))
 		return none;
 	w = bpf_task_storage_get(&woken, task, NULL, 0);
 	if (!w || !w->time_ns || last >= OFFCPU_WAKERS_MAX)

@@ -304,6 +304,7 @@ enum cap_sample_flags {
 	/* samples of a thread that ran: each stands for one period of the clock, and its times are when it
 	   fired */
 	CAPTURE_SAMPLE_ON_CPU = 8,
+	CAPTURE_SAMPLE_THROTTLED = 16, /* it could have run on, but for the CPU quota of its cgroup */
 	/*
 	 * The bits from here up are a number, the mapping epoch. Samples with
 	 * different epochs were taken while addresses of the process meant

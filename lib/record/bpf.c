@@ -1026,6 +1026,7 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 /* bpf/offcpu.bpf.c repeats these values, because it cannot include lib/ */
 _Static_assert(OFFCPU_F_OPEN == CAPTURE_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAPTURE_SAMPLE_INITIAL &&
 		       OFFCPU_F_PREEMPTED == CAPTURE_SAMPLE_PREEMPTED &&
+		       OFFCPU_F_THROTTLED == CAPTURE_SAMPLE_THROTTLED &&
 		       OFFCPU_F_ON_CPU == CAPTURE_SAMPLE_ON_CPU,
 	"sample flags");
 _Static_assert(CAPTURE_STACK_KERNEL == 1 && CAPTURE_STACK_USER == 2, "stack kinds");

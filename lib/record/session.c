@@ -1384,7 +1384,8 @@ static uint32_t write_waker(struct recorder *r, const struct offcpu_key *k, cons
 {
 	uint32_t id;
 
-	if (!r->wakers || k->flags & (OFFCPU_F_ON_CPU | OFFCPU_F_OPEN | OFFCPU_F_PREEMPTED))
+	if (!r->wakers ||
+		k->flags & (OFFCPU_F_ON_CPU | OFFCPU_F_OPEN | OFFCPU_F_PREEMPTED | OFFCPU_F_THROTTLED))
 		return 0;
 	id = waker_table_emit(
 		r->wakers, &k->waker, v->first_ns, v->last_ns + v->max_ns, place_waker, r, r->p.out);

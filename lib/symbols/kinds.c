@@ -42,7 +42,7 @@ struct condition {
 struct rule {
 	const char *kind;
 	const char *states; /* letters, NULL = any */
-	bool call, preempted, kthread, loop, interrupt;
+	bool call, preempted, throttled, kthread, loop, interrupt;
 	uint8_t n;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -133,6 +133,8 @@ static int take_word(struct kinds *k, struct rule *r, char *word, struct err *e)
 	}
 	if (!value && strcmp(word, "preempted") == 0)
 		r->preempted = true;
+	else if (!value && strcmp(word, "throttled") == 0)
+		r->throttled = true;
 	else if (!value && strcmp(word, "kthread") == 0)
 		r->kthread = true;
 	else if (!value && strcmp(word, "loop") == 0)
@@ -164,7 +166,7 @@ static int take_line(struct kinds *k, char *line, struct err *e)
 		rc = take_word(k, &r, word, e);
 	if (rc)
 		return rc;
-	if (!r.n && !r.states && !r.preempted && !r.kthread && !r.loop && !r.interrupt)
+	if (!r.n && !r.states && !r.preempted && !r.throttled && !r.kthread && !r.loop && !r.interrupt)
 		return err_set(e, -EINVAL, "'%s' has no condition", r.kind);
 	if (base_grow(&k->rules, &k->rules_cap, k->n_rules + 1, sizeof(*k->rules)) != 0)
 		return err_nomem(e, "rules");
@@ -540,6 +542,7 @@ static const char *kind_of(const struct kinds *k, const struct cap_reader *c,
 
 		if (r->call || r->interrupt || (r->loop && !w->loop) ||
 			(r->preempted && !(w->sample->flags & CAPTURE_SAMPLE_PREEMPTED)) ||
+			(r->throttled && !(w->sample->flags & CAPTURE_SAMPLE_THROTTLED)) ||
 			(r->kthread && !(c->procs[w->sample->proc].flags & CAPTURE_PROC_KTHREAD)) ||
 			(r->states && !strpbrk(letters, r->states)) || !has_all(r, set))
 			continue;

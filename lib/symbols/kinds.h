@@ -12,7 +12,7 @@
  *	user=NAME|...      a function of the user stack, inlined ones and script frames too, as the
  *	                   symbol table or the interpreter names it
  *	state=LETTERS      one of ps(1)'s letters
- *	preempted, kthread
+ *	preempted, throttled, kthread
  *	loop               see below
  *	interrupt          not of a wait, but of an interrupt that ended one: the KIND is what it is called
  *

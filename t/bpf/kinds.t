@@ -6,6 +6,31 @@
 . "$(dirname "$0")/../lib/record.sh"
 need_bpf
 
+# cgroup_with_quota: makes a cgroup that may run for 20 ms in each 100 ms, and prints its folder, or why not
+group=
+cgroup_with_quota() {
+	for v1 in $(awk '$3 == "cgroup" && $4 ~ /(^|,)cpu(,|$)/ { print $2 }' /proc/mounts); do
+		mkdir "$v1/stacktools-t.$$" 2>/dev/null && echo 100000 >"$v1/stacktools-t.$$/cpu.cfs_period_us" &&
+			echo 20000 >"$v1/stacktools-t.$$/cpu.cfs_quota_us" && echo "$v1/stacktools-t.$$" && return
+	done 2>/dev/null
+	for v2 in $(awk '$3 == "cgroup2" { print $2 }' /proc/mounts); do
+		echo +cpu >"$v2/cgroup.subtree_control"
+		mkdir "$v2/stacktools-t.$$" && echo "20000 100000" >"$v2/stacktools-t.$$/cpu.max" &&
+			echo "$v2/stacktools-t.$$" && return
+		rmdir "$v2/stacktools-t.$$"
+	done 2>/dev/null
+	echo "no cgroup with a CPU quota can be made"
+}
+# throttled_ns FOLDER
+throttled_ns() {
+	awk '$1 == "throttled_time" { print $2 } $1 == "throttled_usec" { printf "%d000\n", $2 }' "$1/cpu.stat"
+}
+clean() {
+	tap_cleanup
+	[ ! -d "$group" ] || until_true rmdir "$group"
+}
+trap clean EXIT
+
 mkfifo "$TMP/in"
 "$OBJ/t/work/kinds" "$TMP/log" <"$TMP/in" >"$TMP/pid" &
 exec 7>"$TMP/in"
@@ -86,4 +111,30 @@ kill -STOP "$pid"
 rec "$TMP/k.cap" -d 1 -p "$pid"
 kill -CONT "$pid"
 is "$(kind_of_thread sleep)" stopped "a stopped process"
+
+# A process whose cgroup has a quota of the CPU: 20 ms in each 100 ms, which is in force before and after the
+# recording begins.
+group=$(cgroup_with_quota)
+if [ -d "$group" ]; then
+	sh -c 'echo $$ >"$1/cgroup.procs" && exec perl -e "1 while getppid() == \$ARGV[0]" "$2"' sh "$group" "$$" &
+	pid=$!
+	at_exit_kill "$pid"
+	until_true grep -qx "$pid" "$group/cgroup.procs"
+	sleep 0.5
+	before=$(throttled_ns "$group")
+	rec "$TMP/q.cap" -d 3 -p "$pid"
+	after=$(throttled_ns "$group")
+	is "$(waits "$TMP/q.cap" '$n++ if $w->{kind} !~ /^(throttled|page-fault)$/ && $w->{total_ns} > 1e7')" 0 \
+		"a thread whose cgroup has used up its CPU quota is throttled, from the first wait on"
+	throttled=$(waits "$TMP/q.cap" '$n += $w->{total_ns} if $w->{kind} eq "throttled"')
+	ok "it is throttled while it is recorded" test "$((after - before))" -gt 1000000000
+	between "$throttled" "$((3 * (after - before) / (3 + 1) * 9 / 10))" "$((after - before + 100000000))" \
+		"for as long as the kernel says ($throttled of $((after - before)) ns)"
+	is "$(waits "$TMP/q.cap" '$n++ if $w->{kind} eq "throttled" && ($w->{preempted} || $w->{state} ne "R")')" 0 \
+		"it did not just lose the CPU, so the wait is recorded without --preempted"
+	kill "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+else
+	skip "a thread whose cgroup has used up its CPU quota" "$group"
+fi
 tap_done

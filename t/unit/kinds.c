@@ -74,6 +74,7 @@ static const struct wait waits[] = {
 	{ "scheduler", 12, R, 0, "exit_to_user_mode_loop;do_syscall_64;entry_SYSCALL_64", "write;loop;main" },
 	{ "scheduler", 12, R, 0, "filemap_read;ksys_read;__x64_sys_read", "read;loop;main" },
 	{ "throttled", 13, R, 0, "throttle_cfs_rq_work;task_work_run", "loop;main" },
+	{ "throttled", 13, 0, CAPTURE_SAMPLE_THROTTLED, "exit_to_user_mode_loop;do_syscall_64", "loop;main" },
 	{ "throttled", 13, D, 0, "throttle_cfs_rq_work;task_work_run", "loop;main" },
 	{ "lock", 14, D, 0, "rwsem_down_read_slowpath;down_read;do_user_addr_fault_lock", "use;main" },
 	{ "lock", 15, S, 0, "futex_do_wait;__x64_sys_futex",
