@@ -545,7 +545,11 @@ static int print(const struct opts *opts, const struct cap_reader *c, struct out
 	int code;
 
 	if (opts->mode == VERIFY) {
-		out_printf(o, "%s%s\n", c->complete ? "ok" : "damaged: ", c->damage);
+		out_printf(o, "%s%s\n",
+			c->complete     ? "ok"
+			: c->no_trailer ? "incomplete: "
+					: "damaged: ",
+			c->damage);
 		return out_flush(o, e);
 	}
 	if (opts->mode == MAPS || opts->mode == THREADS || opts->mode == BUILD_IDS) {

@@ -110,6 +110,14 @@ static int refuse_input(const char *name, struct err *e)
 	return -EINVAL;
 }
 
+/* A recorder locks the file that it writes; of a file of another machine this is not known. */
+static bool is_locked(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 int cap_bytes_read(const char *path, struct cap_bytes *ret, struct err *e)
 {
 	const char *name = path && strcmp(path, "-") != 0 ? path : "standard input";
@@ -125,6 +133,7 @@ int cap_bytes_read(const char *path, struct cap_bytes *ret, struct err *e)
 		return refuse_input(name, e);
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		f.s.total = (uint64_t)st.st_size;
+	f.s.growing = is_locked(fd);
 	/* one byte more, so that the read that finds the end needs no more room */
 	room = MAX(room, (size_t)MIN(f.s.total, ROOM_AT_ONCE) + 1);
 	code = make_room(&f, room) ? -ENOMEM : 1;
@@ -1071,6 +1080,7 @@ static void judge(struct load *l, struct cap_damage *d, const uint8_t *rest, siz
 	c->complete = d->kind == CAPTURE_DAMAGE_END && l->store.has_trailer;
 	if (c->complete)
 		return;
+	c->no_trailer = d->kind == CAPTURE_DAMAGE_END;
 	d->at = c->good_bytes;
 	d->total = c->total_bytes;
 	d->blocks = c->blocks;
@@ -1152,6 +1162,14 @@ static int load(const char *path, bool waits, struct cap_reader **ret, struct er
 	code = make(s.bytes, s.len, s.total, s.bytes, waits, ret, e);
 	if (code == -EINVAL)
 		prefix_name(e, path);
+	if (!code && s.growing && (*ret)->no_trailer) {
+		struct cap_reader *c = *ret;
+		const uint64_t start = c->host.start_mono_ns;
+
+		snprintf(c->damage, sizeof(c->damage),
+			"its recorder still runs: it is whole up to %.3f s of recording",
+			c->last_flush_ns > start ? (double)(c->last_flush_ns - start) / 1e9 : 0);
+	}
 	return code;
 }
 

@@ -26,6 +26,7 @@ struct cap_bytes {
 	uint8_t *bytes; /* free(3) it */
 	size_t len;
 	uint64_t total; /* bytes of the file, more than `len` if not all of it was read */
+	bool growing; /* its recorder has it locked */
 };
 
 /* PATH "-" or NULL is stdin. 0, or -errno with the message; -EINVAL for a terminal. */
@@ -54,6 +55,7 @@ struct cap_reader {
 	uint64_t n_waits; /* how many are by themselves in the file */
 
 	bool complete; /* there is a trailer and no damage */
+	bool no_trailer; /* that is all that is missing */
 	struct cap_trailer trailer; /* zero and "" if there is none */
 	uint64_t last_flush_ns; /* everything up to here is present; 0 = there was no flush */
 	uint64_t blocks, unknown_blocks;

@@ -98,6 +98,12 @@ written() {
 ok 'SIGUSR2 writes what is kept' until_true written
 kill -0 "$rec_pid"
 is $? 0 'and the recording goes on'
+run "$BIN/capinfo" --verify "$TMP/u.cap"
+like "$rc:$(cat "$out")" '^1:incomplete: its recorder still runs: it is whole up to [0-9.]+ s of recording$' 'until it ends, capinfo says so'
+cp "$TMP/u.cap" "$TMP/copy.cap"
+run "$BIN/capinfo" --verify "$TMP/copy.cap"
+like "$rc:$(cat "$out")" '^1:incomplete: ends at byte [0-9]+ without a trailer' 'of a copy it does not know'
+ok 'the copy can be read' sh -c '"$1" --tsv --all "$2" 2>/dev/null | grep -c "[0-9]" >/dev/null' sh "$BIN/stackreport" "$TMP/copy.cap"
 sleep 1
 kill -KILL "$rec_pid"
 wait "$rec_pid" 2>/dev/null
