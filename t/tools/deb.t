@@ -109,9 +109,17 @@ files() { # FOLDER TEST...: of find
 files "$root" >"$TMP/want"
 files "$x" ! -path './usr/share/doc/*' >"$TMP/got"
 same "$TMP/got" "$TMP/want" "the package has exactly what make install installs, besides documentation"
-is "$(files "$x/usr/share/doc")" "$(cd "$TOP" &&
-	printf 'stacktools/%s\n' README.md README.Debian NEWS changelog copyright docs/*.md docs/tutorial/*.svg | sort)" \
-	"and README, NEWS, docs/*.md and the tutorial's pictures"
+is "$(files "$x/usr/share/doc")" "$(cd "$TOP" && {
+	printf 'stacktools/%s\n' README.md README.Debian NEWS changelog copyright docs/*.md docs/tutorial/*.svg && cd t &&
+		printf 'stacktools/examples/%s\n' tutorial/* work/convoy.c
+} | sort)" \
+	"and README, NEWS, docs/*.md, the tutorial's pictures and its scripts"
+examples=$x/usr/share/doc/stacktools/examples
+for script in "$examples"/tutorial/*; do
+	[ "${script%.py}" = "$script" ] || continue
+	run sh "$script" broken
+	is "$rc:$(grep -c '^usage: ' "$err")" 64:1 "the package's ${script##*/} runs"
+done
 build_id() {
 	readelf -n "$1" 2>/dev/null | sed -n 's/^ *Build ID: //p'
 }
