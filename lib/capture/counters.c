@@ -551,8 +551,7 @@ static void put_user(struct buf *b, const struct counters *c)
 void counters_put(struct buf *b, const struct counters *c, bool verbose)
 {
 	if (c->no_waits && !counters_get(c, "cpu.samples"))
-		buftext_str(b, "  no sample: whenever the clock fired, none of the threads was executing, as "
-			       "where all "
+		buftext_str(b, "  no sample: whenever the clock fired, no thread was executing, as where all "
 			       "of them wait all the time; offcpu-record shows what they wait for\n");
 	put_class(b, c, 1U << COUNTER_NOT_RECORDED, false);
 	put_user(b, c);

@@ -153,5 +153,5 @@ rec "$TMP/i.cap" --on-cpu -d 1 -p "$(cat "$TMP/pid")"
 is "$rc:$(samples "$TMP/i.cap" '$n++'):$(waits "$TMP/i.cap" '$n++')" 0:0:4 "an idle process has waits and no samples"
 run timeout -k 5 60 "$BIN/oncpu-record" --force -o "$TMP/i.cap" -d 1 -p "$(cat "$TMP/pid")" 7>&-
 like "$rc:$(cat "$err")" "^0:oncpu-record: 1\.[0-9]+ s, 0 samples of 0\.000 s in all, .*
-  no sample: whenever the clock fired, none of the threads was executing" "oncpu-record says that it has no sample, and why"
+  no sample: whenever the clock fired, no thread was executing" "oncpu-record says that it has no sample, and why"
 tap_done
