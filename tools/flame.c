@@ -12,8 +12,13 @@
 #include <errno.h>
 #include <string.h>
 
+enum { COLORS_CLASS, COLORS_KIND };
+
+static const char *const colors[] = { [COLORS_CLASS] = "class", [COLORS_KIND] = "kind", NULL };
+
 struct opts {
 	struct flame_opts flame;
+	int colors; /* COLORS_... */
 	bool svg, heat, threads;
 	const char *min; /* parsed by check() */
 	const char *output;
@@ -31,6 +36,9 @@ static const struct cli_option options[] = {
 	{ 0, "countname", "TEXT", "the same, as flamegraph.pl calls it", CLI_TEXT(struct opts, flame.unit) },
 	{ 0, "diff", NULL, "each line has two values, before and after; colours show the change",
 		CLI_FLAG(struct opts, flame.differential) },
+	{ 0, "colors", "BY",
+		"what colours say: class (of a frame, default), kind (of waits: fold --kind-frames)",
+		CLI_WORD(struct opts, colors, colors) },
 	{ 0, "icicle", NULL, "the outermost frames above", CLI_FLAG(struct opts, flame.icicle) },
 	{ CLI_HEADING("Instead of a flame graph, of what symbolize --events prints") },
 	{ 0, "heat", NULL, "a heat map: when waits began, by how long they took", CLI_FLAG(struct opts, heat),
@@ -66,6 +74,7 @@ static const char *other_option(const struct opts *o)
 	       : o->flame.unit         ? "unit"
 	       : o->flame.differential ? "diff"
 	       : o->flame.icicle       ? "icicle"
+	       : o->colors             ? "colors"
 	       : o->min                ? "min"
 	       : o->flame.width        ? "width"
 				       : NULL;
@@ -79,6 +88,9 @@ static int check(const struct cli *c, void *opts)
 
 	if ((o->heat || o->threads) && other)
 		return cli_usage(c, "--%s and --%s exclude one another", o->heat ? "heat" : "threads", other);
+	if (o->colors == COLORS_KIND && o->flame.differential)
+		return cli_usage(c, "--colors=kind and --diff exclude one another");
+	o->flame.kinds = o->colors == COLORS_KIND;
 	if (!o->svg && (o->flame.width || o->min))
 		return cli_usage(c, "option '--%s' is for --svg", o->min ? "min" : "width");
 	if (o->min && !parse_percent(o->min, &percent))

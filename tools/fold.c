@@ -55,6 +55,8 @@ static const struct cli_option options[] = {
 	{ 0, "side-by-side", NULL, "the same, and these are the outermost frames",
 		CLI_FLAG(struct opts, folding.side_by_side) },
 	{ 0, "kind", "LIST", "only waits of these kinds: disk-read,fsync", CLI_TEXTS(struct opts, kinds) },
+	{ 0, "kind-frames", NULL, "the kind of a wait as the innermost frame, [lock]: flame --colors=kind",
+		CLI_FLAG(struct opts, folding.kind_frames) },
 	{ 0, "no-idle", NULL, "without waits of kind idle", CLI_FLAG(struct opts, folding.no_idle) },
 	{ 0, "balanced", NULL, "cut the final arguments of a name only: templates and operators stay",
 		CLI_FLAG(struct opts, folding.frames.balanced) },
@@ -146,6 +148,8 @@ static int check(const struct cli *c, void *opts)
 			o->folding.by_count ? "--unit=count" : "--runnable");
 	if (o->folding.wakers && o->folding.runnable)
 		return cli_usage(c, "--wakers and --runnable exclude one another");
+	if (o->folding.wakers && o->folding.kind_frames)
+		return cli_usage(c, "--wakers and --kind-frames exclude one another");
 	rc = check_wall(c, o);
 	return rc ? rc : check_kinds(c, o);
 }

@@ -2,6 +2,7 @@
 #include "flame/graph.h"
 #include "base/bytes.h"
 #include "flame/frame.h"
+#include "flame/kinds.h"
 #include "flame/page.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ struct graph {
 	const struct flametree *tree;
 	const struct flame_opts *opts;
 	struct ranking ranking;
+	uint8_t *kinds; /* by node; NULL unless requested */
 };
 
 static void put_names(struct out *o, const struct flametree *t, const struct ranking *r)
@@ -93,6 +95,21 @@ static void put_names(struct out *o, const struct flametree *t, const struct ran
 	out_str(o, "\",\n");
 }
 
+static void put_kinds(struct out *o, const struct graph *g)
+{
+	struct page_base64 b = { .o = o };
+
+	out_str(o, "\"families\":[");
+	for (size_t i = 0; i < KIND_FAMILIES; i++)
+		out_printf(o, "%s[\"%s\",%u,%u]", i ? "," : "", kind_families[i].name, kind_families[i].hue,
+			kind_families[i].saturation);
+	out_str(o, "],\n\"kinds\":\"");
+	for (uint32_t i = 0; i < g->tree->n; i++)
+		page_base64_byte(&b, g->kinds[i]);
+	page_base64_flush(&b);
+	out_str(o, "\",\n");
+}
+
 static void put_data(struct out *o, const void *ctx)
 {
 	const struct graph *g = ctx;
@@ -111,6 +128,8 @@ static void put_data(struct out *o, const void *ctx)
 		(unsigned long long)t->nodes[0].sum, (unsigned long long)t->nodes[0].sum_before,
 		(unsigned long)t->n);
 	put_names(o, t, r);
+	if (g->kinds)
+		put_kinds(o, g);
 	out_str(o, "\"tree\":\"");
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct flametree_node *node = &t->nodes[i];
@@ -133,10 +152,16 @@ int graph_put(struct out *o, const struct flametree *t, const struct flame_opts 
 	};
 	struct graph g = { .tree = t, .opts = opts };
 
-	if (rank_names(t, &g.ranking) != 0)
-		return err_nomem(e, "the names");
-	page_put(o, opts->title, &view, &g);
+	int code = rank_names(t, &g.ranking);
+
+	if (!code && opts->kinds) {
+		g.kinds = kind_families_of(t);
+		code = g.kinds ? 0 : -ENOMEM;
+	}
+	if (!code)
+		page_put(o, opts->title, &view, &g);
 	free(g.ranking.order);
 	free(g.ranking.rank);
-	return 0;
+	free(g.kinds);
+	return code ? err_nomem(e, "the names") : 0;
 }

@@ -10,7 +10,8 @@
  * in the lower five. "tree" has for each node in preorder, the root first, three
  * or four unsigned LEB128 numbers: the levels between it and the child that the
  * node before would have, its name, its own value, and if differential its own
- * value before. Frequent names have small numbers.
+ * value before. Frequent names have small numbers. If colours are by kind, "families" are those of
+ * flame/kinds.h, and "kinds" has a byte for each node, the index of its family.
  */
 #ifndef STACKTOOLS_FLAME_GRAPH_H
 #define STACKTOOLS_FLAME_GRAPH_H
@@ -21,6 +22,7 @@
 struct flame_opts {
 	const char *title, *unit;
 	bool differential, icicle;
+	bool kinds; /* the colour of a frame says what it waits for (flame/kinds.h) */
 	/* an SVG only */
 	uint64_t width; /* in pixels */
 	double min; /* omit narrower frames: part of the whole */

@@ -119,6 +119,8 @@ function describe(i) {
 		lines.push("before " + amount(exactBefore[i]) + ", after " + amount(exactAfter[i]) + ", change " + change(i));
 	if (i && classOf[i] !== USER && classOf[i] !== MARK)
 		lines.push(CLASSES[classOf[i]]);
+	if (i && kinds)
+		lines.push("mostly " + data.families[kinds[i]][0]);
 	return lines;
 }
 
@@ -151,7 +153,14 @@ function changeTint(b, a) {
 		return theme.dark ? `hsl(${hue} ${30 + n * 2}% ${24 + n}%)` : `hsl(${hue} ${60 + n}% ${92 - n * 1.3}%)`;
 	});
 }
-const tintOf = (i) => (i === 0 ? tint(MARK, 0) : differential ? changeTint(before[i], after[i]) : tint(classOf[i], looks[2 * nameOf[i] + 1]));
+const kinds = data.kinds ? bytes(data.kinds) : null; // of each frame, if colours are by kind: an index of data.families
+function kindTint(kind, tone) {
+	return once("kind " + kind + " " + tone, () => {
+		const hue = data.families[kind][1], pure = data.families[kind][2], light = (tone >> 3) * 3;
+		return theme.dark ? `hsl(${hue} ${pure * 0.6}% ${24 + light}%)` : `hsl(${hue} ${pure}% ${68 + light}%)`;
+	});
+}
+const tintOf = (i) => (i === 0 ? tint(MARK, 0) : kinds ? kindTint(kinds[i], looks[2 * nameOf[i] + 1]) : differential ? changeTint(before[i], after[i]) : tint(classOf[i], looks[2 * nameOf[i] + 1]));
 
 // --- layout: the frames of each row, from left to right; frame -1 stands for frames too narrow to be drawn
 
@@ -330,6 +339,10 @@ function legend() {
 	if (differential) {
 		fill($("legend"), entry(changeTint(0, 1), "new"), entry(changeTint(2, 3), "grew"), entry(changeTint(1, 1), "same"),
 			entry(changeTint(3, 2), "shrank"), entry(changeTint(1, 0), "gone"));
+		return;
+	}
+	if (kinds) {
+		fill($("legend"), ...[...new Set(kinds.subarray(1))].sort((a, b) => a - b).map((kind) => entry(kindTint(kind, 11), data.families[kind][0])));
 		return;
 	}
 	const used = new Set(classOf.subarray(1));
@@ -659,6 +672,8 @@ function selftest(ok, press) {
 	ok($("search").getAttribute("aria-invalid") === "true" && !matched, "a bad regular expression is reported");
 	key("Escape", $("search"));
 	ok(!query && document.activeElement === tree, "Escape ends the search");
+	ok(!kinds || ($("legend").childElementCount === new Set(kinds.subarray(1)).size && tintOf(first) === kindTint(kinds[first], looks[2 * nameOf[first] + 1])),
+		"the legend has each family of kinds, and frames their colour");
 	const was = icicle;
 	key("f");
 	ok(icicle !== was && top(0) === (icicle ? 0 : (rows.length - 1) * ROW), "f flips the graph");

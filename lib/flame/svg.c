@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "flame/svg.h"
 #include "flame/frame.h"
+#include "flame/kinds.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct layout {
 	const struct flametree *t;
 	uint64_t *next;
 	uint8_t *class_above; /* by depth: of the frame there */
+	uint8_t *kinds; /* by node, the family; NULL: colours are by class */
 	uint32_t deepest; /* drawn */
 	uint64_t omitted;
 	double min; /* value of the least frame that is drawn */
@@ -166,7 +168,10 @@ static void put_frame(
 	}
 	out_printf(o, ", %.2f %%)</title><rect x=\"%.2f\" y=\"%.0f\" width=\"%.2f\" height=\"%d\" fill=\"",
 		100 * (double)node->sum / (double)l->t->nodes[0].sum, x, y, width, ROW - 1);
-	if (opts->differential && i)
+	if (l->kinds && i)
+		put_hsl(o, kind_families[l->kinds[i]].hue, kind_families[l->kinds[i]].saturation,
+			68 + (tone >> 3) * 3);
+	else if (opts->differential && i)
 		put_change_color(o, node->sum_before, node->sum);
 	else
 		put_class_color(o, class, tone);
@@ -175,7 +180,29 @@ static void put_frame(
 	out_str(o, "</text></g>\n");
 }
 
-static void put_head(struct out *o, const struct flame_opts *opts, double height)
+/* Between the controls: each family that a frame is of, as far as there is room. */
+static void put_legend(struct out *o, const struct layout *l, double width)
+{
+	double x = MARGIN + 110;
+	bool used[KIND_FAMILIES] = { false };
+
+	for (uint32_t i = 1; i < l->t->n; i++)
+		used[l->kinds[i]] = true;
+	for (size_t k = 0; k < KIND_FAMILIES; k++) {
+		const struct kind_family *f = &kind_families[k];
+		const double next = x + 26 + COLUMN * (double)strlen(f->name);
+
+		if (!used[k] || next > width - MARGIN - 90)
+			continue;
+		out_printf(
+			o, "<rect class=\"kind\" x=\"%.0f\" y=\"41\" width=\"10\" height=\"10\" fill=\"", x);
+		put_hsl(o, f->hue, f->saturation, 71);
+		out_printf(o, "\"/><text class=\"kind\" x=\"%.0f\" y=\"50\">%s</text>\n", x + 14, f->name);
+		x = next;
+	}
+}
+
+static void put_head(struct out *o, const struct layout *l, const struct flame_opts *opts, double height)
 {
 	double width = (double)opts->width;
 
@@ -192,9 +219,11 @@ static void put_head(struct out *o, const struct flame_opts *opts, double height
 	frame_put_xml(o, opts->title, strlen(opts->title));
 	out_printf(o,
 		"</text>\n<text id=\"reset\" class=\"control off\" x=\"%d\" y=\"50\">Reset zoom</text>\n"
-		"<text id=\"search\" class=\"control off\" x=\"%.0f\" y=\"50\">Search</text>\n<g "
-		"id=\"frames\">\n",
+		"<text id=\"search\" class=\"control off\" x=\"%.0f\" y=\"50\">Search</text>\n",
 		MARGIN, width - MARGIN);
+	if (l->kinds)
+		put_legend(o, l, width);
+	out_str(o, "<g id=\"frames\">\n");
 }
 
 static void put_tail(struct out *o, const struct layout *l, const struct flame_opts *opts, double height)
@@ -216,18 +245,22 @@ int svg_put(struct out *o, const struct flametree *t, const struct flame_opts *o
 {
 	_cleanup_free_ uint64_t *next = calloc((size_t)t->depth + 2, sizeof(*next));
 	_cleanup_free_ uint8_t *classes = calloc((size_t)t->depth + 2, sizeof(*classes));
+	_cleanup_free_ uint8_t *kinds = NULL;
 	struct layout l = { .t = t, .next = next, .class_above = classes };
 	uint64_t start = 0;
 	double height;
 
-	if (!next || !classes)
+	if (opts->kinds)
+		kinds = kind_families_of(t);
+	if (!next || !classes || (opts->kinds && !kinds))
 		return err_nomem(e, "the picture");
+	l.kinds = kinds;
 	l.min = opts->min * (double)t->nodes[0].sum;
 	l.scale = (double)(opts->width - 2 * MARGIN) / (double)t->nodes[0].sum;
 	for (uint32_t i = 0; next_drawn(&l, &i, &start); i++)
 		l.deepest = MAX(l.deepest, t->nodes[i].depth);
 	height = ABOVE + (double)ROW * (l.deepest + 1) + BELOW;
-	put_head(o, opts, height);
+	put_head(o, &l, opts, height);
 	l.omitted = 0;
 	next[0] = 0;
 	for (uint32_t i = 0; next_drawn(&l, &i, &start); i++) {

@@ -167,8 +167,8 @@ int folding_new(const struct folding_opts *opts, struct folding **ret, struct er
 		seed = HASH_K3;
 	f->o = opts;
 	f->skips_zeroes = opts->weight != FOLDING_BOTH || opts->runnable || opts->wall;
-	f->needs_comment =
-		opts->client || opts->by_count || f->skips_zeroes || opts->no_idle || opts->n_kinds;
+	f->needs_comment = opts->client || opts->by_count || f->skips_zeroes || opts->no_idle ||
+			   opts->n_kinds || opts->kind_frames;
 	foldtab_init(&f->table, seed);
 	for (size_t i = 0; i < ARRAY_LEN(f->cache); i++) {
 		if (bodycache_init(&f->cache[i], seed, e) != 0) {
@@ -610,6 +610,29 @@ static uint32_t part_stack(struct folding *f, uint32_t stack, enum part part)
 	return *id_1 - 1;
 }
 
+/* The id of STACK with KIND as its innermost frame. */
+static uint32_t kind_stack(struct folding *f, uint32_t stack, struct perfscript_str kind)
+{
+	const bool reverse = f->o->reverse;
+	struct buf *out = &f->text;
+	const char *text;
+	size_t len;
+
+	text = intern_text(&f->table.stacks, stack, &len);
+	buf_reset(out);
+	if (!reverse)
+		buf_put(out, text, len);
+	buf_put(out, ";", !reverse);
+	buf_put(out, "[", 1);
+	for (size_t i = 0; i < kind.len; i++)
+		buf_put(out, kind.p[i] == ';' ? ":" : kind.p + i, 1);
+	buf_put(out, "]", 1);
+	buf_put(out, ";", reverse);
+	if (reverse)
+		buf_put(out, text, len);
+	return out->failed ? INTERN_NONE : intern_put(&f->table.stacks, out->p, out->len);
+}
+
 /* Add the parts of R that have a frame of their own, in its STACK or before its NAME. */
 static int add_parts(struct folding *f, const struct record *r, uint32_t name, uint32_t stack,
 	const uint64_t part[PARTS], struct err *e)
@@ -640,7 +663,7 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	struct perfscript_wait wait = { 0 };
 	uint64_t part[PARTS] = { 0 };
 	const char *bad = NULL;
-	uint32_t name;
+	uint32_t name, stack = v->stack;
 	int code = 1;
 
 	if (!r->chosen) {
@@ -668,11 +691,22 @@ static int account(struct folding *f, const struct paragraphs *in, const struct 
 	f->report.with_waker += v->has_waker;
 	f->report.samples += part[PART_ON_CPU] != 0;
 	name = name_of(f, &r->h, &wait, "");
-	if (name == INTERN_NONE || v->stack == INTERN_NONE)
+	if (f->o->kind_frames && wait.kind.len && stack != INTERN_NONE)
+		stack = kind_stack(f, stack, wait.kind);
+	if (name == INTERN_NONE || stack == INTERN_NONE)
 		return err_nomem(e, "the distinct stacks");
-	code = f->o->runnable || f->o->wall ? add_parts(f, r, name, v->stack, part, e) : 0;
+	code = f->o->runnable || f->o->wall ? add_parts(f, r, name, stack, part, e) : 0;
 	if (code || (f->skips_zeroes && !part[PART_STACK]))
 		return code;
+	if (stack != v->stack) {
+		/* the cache has the pair of the stack alone */
+		const uint32_t pair = foldtab_pair(&f->table, name, stack);
+
+		if (pair == FOLDTAB_NONE)
+			return err_nomem(e, "the distinct stacks");
+		f->table.pairs[pair].sum += part[PART_STACK];
+		return 0;
+	}
 	if (name != v->name) {
 		v->pair = foldtab_pair(&f->table, name, v->stack);
 		v->name = name;

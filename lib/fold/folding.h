@@ -121,6 +121,7 @@ struct folding_opts {
 	bool runnable; /* runnable_ns goes below "[runnable]", preempted waits below "[preempted]" */
 	bool wall; /* waits (event) and samples (also), by state: these, "[blocked]" and "[on-CPU]" */
 	bool side_by_side; /* with wall: the state is the outermost frame instead */
+	bool kind_frames; /* the kind of a wait, "[lock]", is the innermost frame; not with wakers */
 	bool no_idle; /* without waits of kind "idle" */
 	const char *const *kinds; /* lists, "poll,pipe": only waits of these kinds; NULL: of all */
 	size_t n_kinds;

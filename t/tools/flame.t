@@ -314,6 +314,43 @@ status 64 "--min is for an SVG" "$flame" --min 1 "$TMP/in"
 for min in x 101 -1 1. .5 1e1; do
 	status 64 "--min $min is refused" "$flame" --svg --min=$min "$TMP/in"
 done
+## colours by kind
+
+cat >"$TMP/kinds" <<'END'
+p;main;f;[lock] 60
+p;main;f;[lock];[runnable] 3
+p;main;g;[disk-read] 30
+p;main;g;[fsync] 20
+p;x 5
+p;y;[a-kind-of-ones-own] 7
+p;z;[vdso.so] 1
+END
+run "$flame" --colors=kind "$TMP/kinds"
+is "$rc:$(cat "$err")" 0: "--colors=kind draws a page"
+# of each frame in preorder, and the root: the family of most of its value
+is "$(perl -MMIME::Base64 -MCpanel::JSON::XS -0777 -ne 'my ($j) = /<script[^>]*application\/json[^>]*>(.*?)<\/script>/s; my $d = decode_json($j);
+	print join ",", map { $d->{families}[$_][0] } unpack "C*", decode_base64($d->{kinds})' "$out")" \
+	"locks,locks,locks,locks,locks,the CPU,disk,disk,disk,no kind,other kinds,other kinds,no kind,no kind" \
+	"it has the family of kinds of each frame, by most of its value"
+"$flame" --colors=kind --svg --min 0 "$TMP/kinds" >"$TMP/kinds.svg"
+hues() { # of rectangles in lines that match, from their red, green and blue
+	perl -ne 'next unless /'"$1"'/; my ($r, $g, $b) = map { hex } /fill="#(..)(..)(..)"/ or next; my ($most, $least) = (sort { $b <=> $a } $r, $g, $b)[0, 2];
+		my $d = $most - $least or next; my $h = $most == $r ? ($g - $b) / $d : $most == $g ? 2 + ($b - $r) / $d : 4 + ($r - $g) / $d;
+		print int(60 * ($h < 0 ? $h + 6 : $h) / 10 + 0.5), " "' "$TMP/kinds.svg"
+}
+is "$(hues '<title>(main|f|\[lock\]) ')|$(hues '<title>(g|\[fsync\]) ')|$(hues '<title>\[runnable\] ')" "0 0 0 |21 21 |5 " \
+	"the picture has a hue of each family, in tens of degrees: what waits for a lock is red, for a disk blue"
+is "$(grep -o '<rect class="kind".*' "$TMP/kinds.svg" | sed 's/.*">\(.*\)<.*/\1/' | paste -sd ,)" "no kind,locks,disk,the CPU,other kinds" \
+	"and a legend of those that there are"
+is "$(xmllint --noout "$TMP/kinds.svg" 2>&1)" "" "it is well-formed"
+"$flame" "$TMP/kinds" >"$TMP/default.html"
+"$flame" --colors=class "$TMP/kinds" >"$TMP/class.html"
+same "$TMP/class.html" "$TMP/default.html" "--colors=class is the default"
+for args in --colors=x "--colors=kind --diff" "--colors=kind --heat" "--colors=kind --threads"; do
+	# shellcheck disable=SC2086 # words
+	status 64 "$args is a usage error" "$flame" $args "$TMP/kinds"
+done
+
 status 64 "a width that is too small is refused" "$flame" --svg --width 10 "$TMP/in"
 run "$flame" --countname us "$TMP/in"
 cp "$out" "$TMP/page.html"

@@ -452,6 +452,17 @@ like "$(cat "$err")" "only event 'ev' is folded; 1 record of another is skipped,
 printf '# totals: waits=1 total_ns=7 lost=0 samples=1\n\nab 1/2 1.0: 5 cpu-clock: \n\t1 f (x)\n\nab 1/2 1.5: 7 offcpu-time: \n\t1 g (x)\n\n' >"$TMP/both"
 is "$("$fold" "$TMP/both" 2>/dev/null)" "ab;g 7" "waits are folded, also where the first record is a sample"
 is "$(sed s/waits=1/waits=0/ "$TMP/both" | "$fold" 2>/dev/null)" "ab;f 5" "unless the totals have no wait"
+K1='# wait: count=1 total_ns=10 runnable_ns=4 kind=lock\n'
+K2='# wait: count=1 total_ns=10 runnable_ns=0 kind=disk-read\n'
+folds "--kind-frames: the kind is the innermost frame, also of equal stacks" "$K1$A$K2$A$A" "ab;main;f 10
+ab;main;f;[disk-read] 10
+ab;main;f;[lock] 10" --kind-frames
+folds "and the outermost one with --reverse" "$K1$A" "[lock];f;main;ab 10" --kind-frames --reverse
+folds "below time on the run queue" "$K1$A" "ab;main;f;[lock] 6
+ab;main;f;[lock];[runnable] 4" --kind-frames --runnable
+folds "with the number of waits" "$K1$A$K1$A" "ab;main;f;[lock] 2" --kind-frames --unit=count
+status 64 "--kind-frames and --wakers exclude one another" "$fold" --kind-frames --wakers "$TMP/in"
+printf 'ab 1/2 1.5: 10 ev: \n\t12 f+0x1 (/x)\n\t34 main (/x)\n\ncd 1/2 1.6: 5 other: \n\t12 g+0x1 (/x)\n\t34 main (/x)\n\n' >"$TMP/in"
 run "$fold" --event-filter=other "$TMP/in"
 is "$rc:$(cat "$out" "$err")" "0:cd;main;g 5" "--event-filter selects an event and reports no others"
 run "$fold" --event-filter=none "$TMP/in"
