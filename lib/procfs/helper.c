@@ -825,6 +825,7 @@ int procfs_priv_drop(struct procfs_priv *p, bool memory, struct err *why, struct
 	if (alone && memory)
 		backtrace(&frame, 1); /* as in helper_start() */
 	worker_first_without_memory();
+	worker_hurry();
 	return priv_drop_recorder(
 		&(struct priv_drop_recorder_opts){ .alone = alone, .trace = alone && memory }, &p->dropped,
 		e);

@@ -65,8 +65,8 @@ const char *procfile_name(enum procfile f);
  * (helper_*()).
  */
 
-#define HELPER_THREADS 64 /* whose files one request may ask for */
-#define HELPER_TEXT (96u << 10) /* bytes of texts, in one reply */
+#define HELPER_THREADS 128 /* whose files one request may ask for */
+#define HELPER_TEXT (192u << 10) /* bytes of texts, in one reply: less than net.core.wmem_default */
 #define HELPER_STACK (16u << 10) /* bytes of the stack of one of these threads */
 #define HELPER_BYTES (64u << 10) /* of memory, in one reply */
 #define HELPER_NUMBERS (HELPER_BYTES / 4) /* of a list, in one reply */

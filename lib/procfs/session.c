@@ -1309,7 +1309,6 @@ int procfs_session_open(const struct recorder_opts *opts, struct procfs_session 
 		.rows = &r->rows,
 		.reported = &r->reported };
 	sample_round_init(&r->round, files_wanted(opts));
-	worker_hurry();
 	write_options(r);
 	*ret = r;
 	return 0;

@@ -177,9 +177,10 @@ int worker_try(int (*fn)(void *arg), void *arg);
 void worker_first_without_memory(void);
 
 /*
- * Make this thread run as soon as it wakes up, if permitted: with a short time
- * slice (Linux 6.12) and a lower nice value (every kernel). The mappings of new
- * processes must be read before these block.
+ * Make this thread run as soon as it wakes up: with a short time slice (Linux
+ * 6.12) and, which takes CAP_SYS_NICE, a lower nice value (every kernel). The
+ * mappings of new processes must be read before these block, and samples of /proc
+ * be taken in time. Children inherit both.
  */
 void worker_hurry(void);
 

@@ -48,6 +48,21 @@ named() {
 	capsh --decode="$(field "$1" CapPrm)" | sed 's/.*=//'
 }
 
+# hurries WHAT NICE: checks how soon each process of the recorder runs, and that it has the short time slice, in ns
+hurries() {
+	shown=
+	for p in "$rec_pid" $(child thread-helper); do
+		is "$(ps -o ni= -p "$p" | tr -d ' ')" "$2" "$1: nice value of $(cat "/proc/$p/comm")"
+		slice=$(awk '$1 == "se.slice" { print $3 }' "/proc/$p/sched" 2>/dev/null)
+		[ -z "$slice" ] || shown="$shown$slice "
+	done
+	# before Linux 6.12 there is none
+	case $shown in '') skip "$1: a short time slice" "this kernel shows no time slices" ;; *)
+		is "$(printf '%s\n' $shown | sort -u)" 100000 "$1: a short time slice"
+		;;
+	esac
+}
+
 gone() {
 	! kill -0 "$helper" 2>/dev/null && ! kill -0 "$broker" 2>/dev/null
 }
@@ -85,6 +100,7 @@ s-poll $3 1" "$2: user stacks of another user's threads end as expected with or 
 steady
 rec_start "$TMP/p.cap" -v --mode procfs -p "$pid"
 confined -p
+hurries -p -10
 sleep 1
 rec_stop
 is "$rc" 0 '-p: the recording is complete'
@@ -166,6 +182,9 @@ run timeout 60 "$BIN/offcpu-record" --mode procfs --force -o "$TMP/e.cap" -- \
 is "$(waits "$TMP/e.cap" '$h{"$w->{process_comm} $w->{comm}"} = 1 if $w->{total_ns} > 5e8' | sort)" 'sh sh 1
 sleep sleep 1' 'a program that another user executes has its own waits'
 
+run nice -n 3 timeout 60 "$BIN/offcpu-record" --mode procfs --force -o "$TMP/e.cap" -- nice 7>&-
+is "$(cat "$out")" "$(nice -n 3 nice)" 'a command keeps the nice value of the caller'
+
 # --- with fewer capabilities ---
 
 run timeout 60 setpriv --bounding-set=-all,+sys_ptrace,+dac_read_search "$BIN/offcpu-record" --mode procfs --force -o "$TMP/l.cap" -p "$pid" -d 1 7>&-
@@ -210,6 +229,7 @@ at_exit_kill "$rec_pid"
 until_true test -e "$TMP/mine/u.cap"
 sleep 0.5
 is "$(child thread-helper)$(child file-broker)" '' 'the recorder of an ordinary user has neither helper nor broker'
+hurries 'an ordinary user' "$(nice)"
 rec_stop
 is "$rc $(waits "$TMP/mine/u.cap" '$n++ if $w->{comm} eq "s-futex"')" '0 1' 'an ordinary user records own processes'
 tap_done
