@@ -126,7 +126,7 @@ function describe(i) {
 
 // --- colours
 
-const HUES = [[22, 46, 78], [205, 228, 72], [88, 128, 48], [168, 186, 48], [268, 292, 58], [338, 354, 72], [], [216, 226, 16], [52, 58, 92]]; // two hues, the saturation
+const HUES = [[22, 46, 78], [205, 228, 72], [88, 128, 48], [168, 186, 48], [268, 292, 58], [338, 354, 72], [], [216, 226, 16], [60, 64, 92]]; // two hues, the saturation
 const cached = new Map();
 function once(key, make) {
 	let c = cached.get(key);

@@ -91,7 +91,7 @@ static void put_class_color(struct out *o, enum frame_class class, unsigned int 
 		[FRAME_WAKER] = { 268, 292, 58 },
 		[FRAME_STATE] = { 338, 354, 72 },
 		[FRAME_BLOCKED] = { 216, 226, 16 },
-		[FRAME_ON_CPU] = { 52, 58, 92 },
+		[FRAME_ON_CPU] = { 60, 64, 92 },
 	};
 
 	if (class == FRAME_MARK)
