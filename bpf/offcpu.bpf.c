@@ -289,6 +289,7 @@ __noinline int account(__u64 start, __u64 now, __u64 runnable)
 	return 0;
 }
 
+#include "offcpu_call.bpf.h"
 #include "offcpu_life.bpf.h"
 
 /* The wait of TASK in W that `start` describes ended at END or earlier; RUNNABLE as in account(). */
@@ -426,6 +427,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		return;
 	}
 	key->name = w->names;
+	if (state && !preempt)
+		key->flags |= call_flags(task);
 	if (key->tgid == held) {
 		w->start = OFFCPU_UNKNOWN;
 		return;

@@ -84,6 +84,8 @@ struct offcpu_stack_id {
 #define OFFCPU_F_PREEMPTED 4
 #define OFFCPU_F_ON_CPU 8 /* a sample of a thread that ran */
 #define OFFCPU_F_THROTTLED 16
+#define OFFCPU_F_TIMED 32
+#define OFFCPU_F_NO_DESCRIPTORS 64
 #define OFFCPU_F_DROP_PREEMPTED 0x100 /* --preempted was not given */
 #define OFFCPU_F_DROP_STATE 0x200 /* excluded by --state */
 #define OFFCPU_F_DROP (OFFCPU_F_DROP_PREEMPTED | OFFCPU_F_DROP_STATE)

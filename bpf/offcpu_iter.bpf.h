@@ -20,6 +20,8 @@ static __always_inline bool take_initial(struct task_struct *task, struct scratc
 		return false;
 	if (state == TASK_RUNNING && is_throttled(task))
 		key->flags |= OFFCPU_F_THROTTLED;
+	if (state != TASK_RUNNING)
+		key->flags |= call_flags(task);
 	w->initial_run_delay = run_delay(task);
 	if (key->flags & OFFCPU_F_DROP)
 		return true;

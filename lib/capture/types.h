@@ -304,6 +304,10 @@ enum cap_sample_flags {
 	/* samples of a thread that ran: each stands for one period of the clock, and its times are when it
 	   fired */
 	CAPTURE_SAMPLE_ON_CPU = 8,
+	/* of a futex, of signals, poll or select: the system call has a timeout; of the last two: and waits
+	   for no descriptor */
+	CAPTURE_SAMPLE_TIMED = 32,
+	CAPTURE_SAMPLE_NO_DESCRIPTORS = 64,
 	CAPTURE_SAMPLE_THROTTLED = 16, /* it could have run on, but for the CPU quota of its cgroup */
 	/*
 	 * The bits from here up are a number, the mapping epoch. Samples with

@@ -1027,6 +1027,8 @@ int offprogs_load_one(struct offprogs *p, const char *name, struct offcpu_bpf **
 _Static_assert(OFFCPU_F_OPEN == CAPTURE_SAMPLE_OPEN && OFFCPU_F_INITIAL == CAPTURE_SAMPLE_INITIAL &&
 		       OFFCPU_F_PREEMPTED == CAPTURE_SAMPLE_PREEMPTED &&
 		       OFFCPU_F_THROTTLED == CAPTURE_SAMPLE_THROTTLED &&
+		       OFFCPU_F_TIMED == CAPTURE_SAMPLE_TIMED &&
+		       OFFCPU_F_NO_DESCRIPTORS == CAPTURE_SAMPLE_NO_DESCRIPTORS &&
 		       OFFCPU_F_ON_CPU == CAPTURE_SAMPLE_ON_CPU,
 	"sample flags");
 _Static_assert(CAPTURE_STACK_KERNEL == 1 && CAPTURE_STACK_USER == 2, "stack kinds");

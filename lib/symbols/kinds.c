@@ -42,7 +42,8 @@ struct condition {
 struct rule {
 	const char *kind;
 	const char *states; /* letters, NULL = any */
-	bool call, preempted, throttled, kthread, loop, interrupt;
+	uint32_t flags; /* of enum cap_sample_flags, all of which a wait must have */
+	bool call, once, kthread, loop, interrupt;
 	uint8_t n;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -132,9 +133,15 @@ static int take_word(struct kinds *k, struct rule *r, char *word, struct err *e)
 				return add_condition(k, r, (enum subject)i, value, e);
 	}
 	if (!value && strcmp(word, "preempted") == 0)
-		r->preempted = true;
+		r->flags |= CAPTURE_SAMPLE_PREEMPTED;
 	else if (!value && strcmp(word, "throttled") == 0)
-		r->throttled = true;
+		r->flags |= CAPTURE_SAMPLE_THROTTLED;
+	else if (!value && strcmp(word, "timed") == 0)
+		r->flags |= CAPTURE_SAMPLE_TIMED;
+	else if (!value && strcmp(word, "no-descriptors") == 0)
+		r->flags |= CAPTURE_SAMPLE_NO_DESCRIPTORS;
+	else if (!value && strcmp(word, "once") == 0)
+		r->once = true;
 	else if (!value && strcmp(word, "kthread") == 0)
 		r->kthread = true;
 	else if (!value && strcmp(word, "loop") == 0)
@@ -166,7 +173,7 @@ static int take_line(struct kinds *k, char *line, struct err *e)
 		rc = take_word(k, &r, word, e);
 	if (rc)
 		return rc;
-	if (!r.n && !r.states && !r.preempted && !r.throttled && !r.kthread && !r.loop && !r.interrupt)
+	if (!r.n && !r.states && !r.flags && !r.once && !r.kthread && !r.loop && !r.interrupt)
 		return err_set(e, -EINVAL, "'%s' has no condition", r.kind);
 	if (base_grow(&k->rules, &k->rules_cap, k->n_rules + 1, sizeof(*k->rules)) != 0)
 		return err_nomem(e, "rules");
@@ -470,14 +477,17 @@ static uint32_t common(
 	return i;
 }
 
-/* Set `loop` of the waits of one thread. */
+/* Set `loop` and `once` of the waits of one thread. */
 static void find_loops(struct names *n, const struct cap_reader *c, const struct stackids *s,
 	struct wait_printer_record **waits, size_t count)
 {
 	const struct wait_printer_record *first = NULL;
 	uint32_t shared = 0;
+	uint64_t n_waits = 0;
 
 	for (size_t i = 0; i < count; i++) {
+		if (!(waits[i]->sample->flags & (CAPTURE_SAMPLE_ON_CPU | CAPTURE_SAMPLE_PREEMPTED)))
+			n_waits += MIN(waits[i]->sample->count, (uint64_t)2);
 		if (!has_end(c, waits[i]))
 			continue;
 		if (!first) {
@@ -492,6 +502,7 @@ static void find_loops(struct names *n, const struct cap_reader *c, const struct
 		const uint32_t *ids = stackids_at(s, &waits[i]->user);
 		uint32_t inner = 0;
 
+		waits[i]->once = n_waits == 1;
 		if (!has_end(c, waits[i]))
 			continue;
 		while (inner < waits[i]->user.len && is_call(n, ids[inner]))
@@ -540,9 +551,8 @@ static const char *kind_of(const struct kinds *k, const struct cap_reader *c,
 	for (size_t i = 0; i < k->n_rules; i++) {
 		const struct rule *r = &k->rules[i];
 
-		if (r->call || r->interrupt || (r->loop && !w->loop) ||
-			(r->preempted && !(w->sample->flags & CAPTURE_SAMPLE_PREEMPTED)) ||
-			(r->throttled && !(w->sample->flags & CAPTURE_SAMPLE_THROTTLED)) ||
+		if (r->call || r->interrupt || (r->loop && !w->loop) || (r->once && !w->once) ||
+			(w->sample->flags & r->flags) != r->flags ||
 			(r->kthread && !(c->procs[w->sample->proc].flags & CAPTURE_PROC_KTHREAD)) ||
 			(r->states && !strpbrk(letters, r->states)) || !has_all(r, set))
 			continue;

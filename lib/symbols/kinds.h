@@ -13,6 +13,9 @@
  *	                   symbol table or the interpreter names it
  *	state=LETTERS      one of ps(1)'s letters
  *	preempted, throttled, kthread
+ *	timed              the system call has a timeout: futex, rt_sigtimedwait, poll or select
+ *	no-descriptors     it is poll or select without any
+ *	once               it is the only wait of its thread that was seen
  *	loop               see below
  *	interrupt          not of a wait, but of an interrupt that ended one: the KIND is what it is called
  *

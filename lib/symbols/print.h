@@ -86,6 +86,7 @@ struct wait_printer_record {
 	const struct cap_sample *sample;
 	struct stackids_span kernel, user; /* of `stacks` */
 	const char *kind; /* what the thread waits for (symbols/kinds.h); NULL = not known */
+	bool once; /* set by kinds_find(): it is the only wait of its thread */
 	bool loop; /* set by kinds_find(): the thread waits in the loop that all of its work is called from */
 };
 

@@ -298,7 +298,7 @@ static void wait_ready(void)
 {
 	struct pollfd p = { .fd = line[0], .events = POLLHUP };
 
-	poll(&p, 0, 10);
+	poll(&p, 1, 10);
 }
 
 static void *poller(void *arg)
