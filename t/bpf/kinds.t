@@ -63,13 +63,14 @@ run "$BIN/symbolize" -q "$TMP/k.cap"
 like "$(grep -c '^# wait:.* kind=fsync state=' "$out")" '^[1-9]' "the text has the kind too"
 
 # Two processes want one CPU: when a recording begins, one of them is on its run queue.
-for i in 1 2; do
+for _ in 1 2; do
 	taskset -c 0 sh -c 'while :; do :; done' kinds-spin &
-	spins="$spins -p $!"
+	spins="$spins $!"
 	at_exit_kill "$!"
 done
+rec "$TMP/r.cap" -d 1 -p "$(echo "$spins" | sed 's/^ //; s/ /,/')"
 # shellcheck disable=SC2086 # words
-rec "$TMP/r.cap" -d 1 $spins
+kill $spins
 is "$(waits "$TMP/r.cap" '$h{$w->{kind}} = 1 if $w->{initial} && $w->{state} eq "R"')" "scheduler 1" \
 	"a thread that is on a run queue when the recording begins"
 
