@@ -109,6 +109,7 @@ static int check_wall(const struct cli *c, struct opts *o)
 			    : f->runnable               ? "runnable"
 			    : o->kinds.n                ? "kind"
 			    : f->wakers                 ? "wakers"
+			    : f->kind_frames            ? "kind-frames"
 							: NULL;
 
 	o->folding.wall |= f->side_by_side;

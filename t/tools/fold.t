@@ -367,7 +367,7 @@ like "$(cat "$err")" '12 waits have no runnable_ns: .*not shown apart' "and that
 in_file "# wait: total_ns=10 runnable_ns=11\nab 1/2 1.5: 10 offcpu-time: \n\n$S"
 run "$fold" --wall "$TMP/in"
 like "$rc:$(grep malformed "$err")" "^1:.*line 2 of .*greater than the whole wait" "--wall: a runnable_ns beyond the wait is malformed"
-for other in --unit=count --weight=blocked --runnable --kind=lock --wakers --event-filter=x; do
+for other in --unit=count --weight=blocked --runnable --kind=lock --wakers --kind-frames --event-filter=x; do
 	status 64 "--wall $other is a usage error" "$fold" --wall "$other" "$TMP/in"
 	like "$(head -n 1 "$err")" "--wall and ${other%%=*}(=count)? exclude one another" "$other: the message names both"
 done
