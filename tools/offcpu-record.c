@@ -181,15 +181,20 @@ static bool names_runtimes(const struct recorder_opts *r)
 
 #define IN(mode) (1U << RECORD_MODE_##mode)
 
-/* An option that was given, but means nothing in MODE, or NULL; *WHY says in which mode it does. */
-static const char *misfit(const struct recargs *o, enum record_mode mode, size_t *i, const char **why)
+/* An option that not every mode has. */
+struct moded {
+	bool given;
+	uint32_t modes; /* that have it */
+	const char *name, *why;
+};
+
+#define MODED_MAX 16
+
+/* Store those that were given in RET. Returns their number. */
+static size_t given_moded(const struct recargs *o, struct moded ret[MODED_MAX])
 {
 	const struct recorder_opts *r = &o->rec;
-	const struct {
-		bool given;
-		uint32_t modes; /* that have it */
-		const char *name, *why;
-	} all[] = {
+	const struct moded all[] = {
 		{ r->bpf.cpu_hz && !o->oncpu, IN(BTF), "--on-cpu",
 			"goes with mode btf: --mode btf, or auto" },
 		{ r->bpf.wakers, IN(BTF), "--wakers", "goes with mode btf: --mode btf, or auto" },
@@ -215,24 +220,36 @@ static const char *misfit(const struct recargs *o, enum record_mode mode, size_t
 			"with names goes with mode btf: --mode btf, or auto" },
 	};
 
-	while (*i < ARRAY_LEN(all)) {
-		size_t at = (*i)++;
+	size_t n = 0;
 
-		*why = all[at].why;
-		if (all[at].given && !(all[at].modes & 1U << mode))
-			return all[at].name;
-	}
-	return NULL;
+	_Static_assert(ARRAY_LEN(all) <= MODED_MAX, "MODED_MAX");
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i].given)
+			ret[n++] = all[i];
+	return n;
 }
 
-/* Check for options that mean nothing in the requested mode; warn_misfits() reports those in a chosen one. */
-static int check_mode(const struct cli *c, const struct recargs *o)
+/*
+ * Check for options that mean nothing in the requested mode, or of which auto could use one alone; note those
+ * that mean nothing if auto need not go beyond a mode.
+ */
+static int check_mode(const struct cli *c, struct recargs *o)
 {
-	const char *why, *name;
-	size_t i = 0;
+	struct moded given[MODED_MAX];
+	const size_t n = given_moded(o, given);
 
-	name = o->rec.mode == RECORD_MODE_AUTO ? NULL : misfit(o, o->rec.mode, &i, &why);
-	return name ? cli_usage(c, "%s %s", name, why) : CLI_OK;
+	for (size_t i = 0; i < n; i++) {
+		if (o->rec.mode != RECORD_MODE_AUTO && !(given[i].modes & 1U << o->rec.mode))
+			return cli_usage(c, "%s %s", given[i].name, given[i].why);
+		for (size_t k = 0; k < i && o->rec.mode == RECORD_MODE_AUTO; k++)
+			if (!(given[i].modes & given[k].modes))
+				return cli_usage(
+					c, "%s and %s: no mode has both", given[k].name, given[i].name);
+		for (unsigned int m = 0; m < RECORD_MODE_COUNT && o->rec.mode == RECORD_MODE_AUTO; m++)
+			if (!(given[i].modes & ((2U << m) - 1)))
+				o->rec.misfits[m] = given[i].name;
+	}
+	return CLI_OK;
 }
 
 /* Check for options that mean nothing beside others, in every mode. */
@@ -765,17 +782,16 @@ static void print_runtimes(const struct run *r)
 			runtimes_list(r->mapped, list, sizeof(list)));
 }
 
-/* Mode auto has chosen a mode in which some options mean nothing. */
+/* Mode auto has chosen a mode that has not all that was requested, as those that have it do not work here. */
 static void warn_misfits(const struct run *r)
 {
 	const enum record_mode mode = recording_mode(r->rec);
-	const char *name, *why;
-	size_t i = 0;
+	struct moded given[MODED_MAX];
+	const size_t n = r->requested == RECORD_MODE_AUTO ? given_moded(r->o, given) : 0;
 
-	if (r->o->quiet || r->requested != RECORD_MODE_AUTO)
-		return;
-	while ((name = misfit(r->o, mode, &i, &why)) != NULL)
-		cli_warn(&cli, "%s is not used in mode %s", name, record_mode_name(mode));
+	for (size_t i = 0; i < n; i++)
+		if (!(given[i].modes & 1U << mode))
+			cli_warn(&cli, "%s is not used in mode %s", given[i].name, record_mode_name(mode));
 }
 
 /* Print which mode is used and why, if it is not the best one. */
@@ -924,10 +940,12 @@ static int record(struct run *r, struct recargs *o)
 	struct recording_state st;
 	const char *why = NULL;
 	struct err e = { 0 };
+	int rc;
 
-	if (begin(r, o, &e) != 0) {
+	rc = begin(r, o, &e);
+	if (rc) {
 		cli_error(&cli, &e);
-		return CLI_FAILED;
+		return rc == -ECANCELED ? CLI_USAGE : CLI_FAILED;
 	}
 	if (loop(r, &why, &e) != 0 || recording_stop(r->rec, why, &e) != 0) {
 		clear_line(r);

@@ -86,6 +86,9 @@ enum recorder_unwind {
 
 struct recorder_opts {
 	enum record_mode mode; /* RECORD_MODE_AUTO: tools/offcpu-record.c chooses */
+	/* mode auto: an option that means nothing in this mode and those before it; NULL = none. If the mode
+	   works, do not record: -ECANCELED */
+	const char *misfits[RECORD_MODE_COUNT];
 	const char *tried; /* the modes that did not work, and why: stored in the capture; NULL = none */
 	struct offcpu_opts bpf; /* `tables` and `raw` follow from `unwind` and `mode` */
 	uint32_t hz; /* procfs: samples per second */

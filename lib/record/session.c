@@ -730,10 +730,16 @@ static int find_interrupts(struct session_parts *p, struct err *e)
 static int get_ready(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
 {
+	const enum record_mode mode = o->bpf.raw ? RECORD_MODE_RAW : RECORD_MODE_BTF;
 	/* not before: nothing drains the events while the programs are loaded */
 	int rc = p->events ? procevents_start(p->events, e) : 0, fd, ring;
 	const bool rings = o->keep_ns || o->max_bytes;
 
+	if (!rc && o->misfits[mode]) {
+		rc = err_set(e, -ECANCELED, "%s means nothing in mode %s, which works here", o->misfits[mode],
+			record_mode_name(mode));
+		err_hint(e, "leave it out, or request the mode that has it with --mode");
+	}
 	if (!rc && o->bpf.wakers)
 		rc = find_interrupts(p, e);
 	/* those that were forked before the events began */

@@ -181,10 +181,16 @@ rec "$TMP/c.cap" --mode raw -d 0.2 -c "$named" -c no-such-name
 is "$rc $(grep -c 'no process was named' "$err")" "1 1" "-c in mode raw: the same"
 
 # Options that the mode which auto chose does not have
-loud "$TMP/auto.cap" -d 0.2 -F 50 --ptrace --btf /no/such -p "$other"
-is "$rc $(grep -c 'is not used in mode btf$' "$err")" "0 3" "-F, --ptrace and --btf in mode btf, chosen by auto: a warning each"
-rec "$TMP/auto.cap" -d 0.2 -F 50 -p "$other"
-is "$rc $(cat "$err")" "0 " "-q silences the warning"
+for option in "-F 50" --ptrace "--btf /no/such"; do
+	rm -f "$TMP/auto.cap"
+	# shellcheck disable=SC2086 # two words
+	run timeout 60 "$BIN/offcpu-record" -q -o "$TMP/auto.cap" -d 0.2 $option -p "$other"
+	like "$rc $(head -n 1 "$err")" "^64 offcpu-record: ${option%% *} means nothing in mode btf, which works here\$" \
+		"$option, and auto chooses mode btf: refused"
+	ok "$option: no file is made" test ! -e "$TMP/auto.cap"
+done
+run timeout 60 "$BIN/offcpu-record" -q -o "$TMP/auto.cap" -d 0.2 -F 50 -- touch "$TMP/touched"
+is "$rc $(ls "$TMP/touched" 2>/dev/null)" "64 " "a command is not run then"
 
 # Children that run already. A tree of processes, and a chain in which each process makes the next one.
 cat >"$TMP/tree.pl" <<'PL'

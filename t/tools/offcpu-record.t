@@ -55,6 +55,9 @@ done
 for mode in btf procfs; do
 	usage "--btf with --mode $mode is refused" '--btf goes with mode raw: --mode raw, or auto$' -a --mode $mode --btf x
 done
+usage "-F and --on-cpu are refused in mode auto, too" '--on-cpu and -F: no mode has both$' -a --on-cpu -F 50
+usage "--keep and --ptrace are refused in mode auto, too" '--keep and --ptrace: no mode has both$' -a --keep 10s --ptrace
+usage "--wakers and --btf are refused in mode auto, too" '--wakers and --btf: no mode has both$' -a --wakers --btf x
 for mode in raw procfs; do
 	usage "--runtimes python with --mode $mode is refused" '--runtimes with names goes with mode btf: --mode btf, or auto$' \
 		-a --mode $mode --runtimes python
