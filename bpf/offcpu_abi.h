@@ -65,7 +65,7 @@ enum offcpu_storage { OFFCPU_STORAGE_WAITS, OFFCPU_STORAGE_WAKERS, OFFCPU_STORAG
 enum offcpu_life_from {
 	OFFCPU_LIFE_BORN = 0, /* with the thread itself, if the recording had begun */
 	OFFCPU_LIFE_FOUND = 1, /* with the recording */
-	OFFCPU_LIFE_TOLD = 2, /* it was reported */
+	OFFCPU_LIFE_REPORTED = 2, /* it was reported */
 };
 
 /*

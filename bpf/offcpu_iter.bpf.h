@@ -190,7 +190,7 @@ static __always_inline void write_life(struct bpf_iter__task *ctx, struct task_s
 	if (!w || !wanted(task) || not_owned(task) || !life_until(task, w, bpf_ktime_get_ns(), &ev.life) ||
 		!life_identity(&ev, task))
 		return;
-	w->life_from = OFFCPU_LIFE_TOLD;
+	w->life_from = OFFCPU_LIFE_REPORTED;
 	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 }
 

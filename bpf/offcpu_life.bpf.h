@@ -67,13 +67,13 @@ static __always_inline void life_begin(struct task_struct *task, struct offcpu_w
 	w->life_from = from;
 }
 
-/* The life of TASK in the recording up to NOW. False if it is not known, or was told already. */
+/* The life of TASK in the recording up to NOW. False if it is not known, or was reported already. */
 static __always_inline bool life_until(
 	struct task_struct *task, const struct offcpu_wait *w, __u64 now, struct offcpu_life *life)
 {
 	__u64 from = w->life_from, ran, ran_at, before = w->life_ran, before_at = w->life_ran_at, boot;
 
-	if (!lives_known(task) || from == OFFCPU_LIFE_TOLD)
+	if (!lives_known(task) || from == OFFCPU_LIFE_REPORTED)
 		return false;
 	boot = task->start_boottime;
 	if (!from) { /* it was born during the recording, or it has become a target */
