@@ -72,7 +72,7 @@ for dir in /sys/fs/cgroup/unified /sys/fs/cgroup/memory /sys/fs/cgroup; do
 done
 ok "there is a cgroup of our own" test -n "$group"
 is "$(events "$TMP/g.cap" -d 0.1 --cgroup "$group")" "-1 " "--cgroup: events of the whole machine if it is empty"
-echo "$(cat "$TMP/pid3")" >"$group/sub/cgroup.procs"
+cat "$TMP/pid3" >"$group/sub/cgroup.procs"
 is "$(events "$TMP/g.cap" -d 0.1 --cgroup "$group")" "$(threads "$(cat "$TMP/pid3")")" "--cgroup: events of the processes in it and below it"
 is "$(events "$TMP/g.cap" -d 0.1 --wakers --cgroup "$group")" "-1 " "--cgroup --wakers: events of the whole machine"
 exec 5>&-
