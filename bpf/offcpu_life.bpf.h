@@ -157,7 +157,7 @@ static __always_inline void life_of_image(struct task_struct *task)
 
 #else
 
-/* Not known: a process without BTF has no storage, and the recorder does not know where these members are. */
+/* Not known: without BTF the recorder does not know where these members of a run queue are. */
 static __always_inline void compare_clocks(struct task_struct *task, __u64 now)
 {
 }
