@@ -906,7 +906,8 @@ bool process_table_covers(const struct process_table *t, uint32_t pid, uint64_t 
 
 void process_table_scan_all(struct process_table *t)
 {
-	t->scanning = opendir("/proc");
+	if (!t->scanning)
+		t->scanning = opendir("/proc");
 }
 
 bool process_table_scan_some(struct process_table *t, uint64_t budget_ns)

@@ -864,8 +864,12 @@ struct recorder {
 	struct waker_table *wakers; /* NULL = not recorded */
 	struct late_stacks *snaps; /* stacks that are walked later; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time have been processed */
-	uint32_t joined; /* a process that is recorded and has no image yet; 0 = none: await_joined() */
-	uint64_t joined_due_ns;
+	/* processes that are recorded and had no image yet, in order of time: await_joined() */
+	struct {
+		uint32_t tgid;
+		uint64_t due_ns;
+	} joined[16];
+	size_t n_joined;
 	bool scanning; /* the scan of the processes from before the recording is not complete */
 	bool swapping; /* the aggregation map is being swapped, */
 	bool flushing; /* and a flush follows */
@@ -970,19 +974,36 @@ static void watch_all(struct recorder *r)
 /* Process TGID has become a target by itself: others may, too. */
 static void watch_joined(struct recorder *r, uint32_t tgid)
 {
-	watch_all(r);
+	if (!procevents_of_all(r->p.events))
+		watch_all(r);
 	process_table_scan(r->p.procs, tgid, now_ns(), NULL);
 }
 
-/* Process TGID is recorded. If its events are not, it has become a target by itself. */
+/*
+ * Process TGID is recorded. If its events are not, it has become a target by itself:
+ * unless one that is on its way says that a watched process has started it.
+ */
 static void await_joined(struct recorder *r, uint32_t tgid)
 {
 	if (!r->p.events || procevents_of_all(r->p.events) || process_table_lives(r->p.procs, tgid))
 		return;
-	/* unless an event on its way says that a watched process has started it */
-	if (!r->joined)
-		r->joined_due_ns = now_ns() + 2 * PROCEVENTS_SETTLE_NS;
-	r->joined = tgid;
+	if (r->n_joined == ARRAY_LEN(r->joined)) {
+		watch_joined(r, tgid);
+		return;
+	}
+	r->joined[r->n_joined].tgid = tgid;
+	r->joined[r->n_joined++].due_ns = now_ns() + 2 * PROCEVENTS_SETTLE_NS;
+}
+
+static void find_joiners(struct recorder *r, uint64_t now)
+{
+	size_t n = 0;
+
+	for (; n < r->n_joined && now >= r->joined[n].due_ns; n++)
+		if (!process_table_lives(r->p.procs, r->joined[n].tgid))
+			watch_joined(r, r->joined[n].tgid);
+	r->n_joined -= n;
+	memmove(r->joined, r->joined + n, r->n_joined * sizeof(r->joined[0]));
 }
 
 static void take_image(void *ctx, const struct offcpu_ev_image *ev)
@@ -1077,11 +1098,7 @@ static void drain_events(struct recorder *r, bool settle)
 	procevents_drain(r->p.events, settle, take_event, r);
 	if (process_table_unwatched(r->p.procs) && !procevents_of_all(r->p.events))
 		watch_all(r);
-	if (r->joined && now >= r->joined_due_ns) {
-		if (!process_table_lives(r->p.procs, r->joined))
-			watch_joined(r, r->joined);
-		r->joined = 0;
-	}
+	find_joiners(r, now);
 	r->settled_ns = settle ? now - PROCEVENTS_SETTLE_NS : now;
 }
 
@@ -1205,8 +1222,8 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 		due = now + SWAP_POLL_NS;
 	if (r->scanning)
 		due = now;
-	if (r->joined)
-		due = MIN(due, r->joined_due_ns);
+	if (r->n_joined)
+		due = MIN(due, r->joined[0].due_ns);
 	if (cap_writer_behind(r->p.out))
 		due = MIN(due, now + PIPE_POLL_NS);
 	if (r->p.unwinder) {
