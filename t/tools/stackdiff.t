@@ -329,7 +329,7 @@ answers 2 "a directory" "cannot read '$TMP': Is a directory" "$TMP" "$TMP/a"
 printf 'PERFILE2\0\0\0\0' >"$TMP/perf.data"
 answers 2 "a perf.data file" "hint: .*perf script -i '$TMP/perf.data'" "$TMP/perf.data" "$TMP/a"
 head -c 100000 "$BIN/fold" >"$TMP/elf"
-status 1 "a binary file gives status 1, not a crash" "$diff" "$TMP/elf" "$TMP/elf"
+status 2 "a binary file gives status 2, not a crash" "$diff" "$TMP/elf" "$TMP/elf"
 size=$(wc -c <"$TMP/a") i=0 bad=
 while [ "$i" -lt "$size" ]; do
 	head -c "$i" "$TMP/a" >"$TMP/part"
