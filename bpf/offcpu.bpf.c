@@ -415,7 +415,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	else if (w->start != OFFCPU_ON_CPU)
 		finish_late(task, s, w, now);
 	if (last) {
-		life_end(task, w, now);
+		life_end(now);
 		wait_drop(task, w);
 		return;
 	}

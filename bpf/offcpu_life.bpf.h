@@ -120,16 +120,22 @@ static __always_inline bool life_identity(struct offcpu_ev_life *ev, struct task
 	return key_identity(&ev->key, task);
 }
 
-/* TASK leaves this CPU for the last time. */
-static __always_inline void life_end(struct task_struct *task, struct offcpu_wait *w, __u64 now)
+/*
+ * The current thread leaves its CPU for the last time. By itself, as the programs' frames together have 512
+ * bytes, and the event would be in that of the program at each switch.
+ */
+__noinline int life_end(__u64 now)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct offcpu_wait *w = wait_get(task, false);
 	struct offcpu_ev_life ev = {};
 
-	if (hot.phase != OFFCPU_RECORDING)
-		return;
+	if (!w || hot.phase != OFFCPU_RECORDING)
+		return 0;
 	compare_clocks(task, now);
 	if (life_until(task, w, now, &ev.life) && life_identity(&ev, task))
 		send_life(&ev);
+	return 0;
 }
 
 /* TASK, which runs, has replaced its image: the old one's life ends, and another begins. */
@@ -162,8 +168,9 @@ static __always_inline void compare_clocks(struct task_struct *task, __u64 now)
 {
 }
 
-static __always_inline void life_end(struct task_struct *task, struct offcpu_wait *w, __u64 now)
+static __always_inline int life_end(__u64 now)
 {
+	return 0;
 }
 
 static __always_inline void life_of_image(struct task_struct *task)
