@@ -22,8 +22,7 @@
 /* What orc_walk() returns if it does not return a number of frames. */
 enum orc_refusal {
 	ORC_UNREADY = -1, /* table or start are not known yet */
-	ORC_OUTSIDE =
-		-2, /* a return address outside of the kernel and its modules, or put there by a tracer */
+	ORC_OUTSIDE = -2, /* a return address of neither kernel nor module, or put there by a tracer */
 	ORC_INTERRUPT = -3, /* an interrupt came in kernel mode */
 	ORC_UNPROVED = -4, /* any other row; too many frames; memory that is not the stack's */
 };
