@@ -57,8 +57,7 @@ const volatile __u32 waker_steps; /* --wakers: whose waker is recorded too, and 
 __u64 record_start_ns = 0; /* CLOCK_MONOTONIC */
 __u64 record_start_boot = 0; /* the same instant, CLOCK_BOOTTIME */
 __u64 inserted = 0; /* elements ever added to the aggregation maps */
-__u64 clock_ahead =
-	0; /* of the clocks of run queues CLOCK_MONOTONIC is ahead by so much; 0 = not known yet */
+__u64 clock_ahead = 0; /* by so much CLOCK_MONOTONIC is ahead of run queues' clocks; 0 = not known yet */
 __u64 triggered = 0; /* by this wait: the thread in the upper half, microseconds in the lower */
 __u32 stack_every = 0; /* of waits at one place, the stacks of one in so many are taken; user space sets it */
 /* The thread whose wait had a beginning that was not reported last. */
@@ -67,10 +66,6 @@ struct {
 	char comm[OFFCPU_COMM_LEN];
 } unseen = {};
 __u64 schedule_address = 0; /* in the scheduler, where a thread that waits will go on; 0 = not known */
-/* With --wakers user space sets this before the recording begins: where interrupts enter the kernel. */
-struct {
-	__u64 start, end;
-} interrupts = {};
 
 struct agg_map {
 	__uint(type, BPF_MAP_TYPE_HASH);

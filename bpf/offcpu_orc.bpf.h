@@ -8,10 +8,12 @@
  * the rows say is kept: all that depends on the stack is read from it at every walk.
  *
  * Only these steps are taken, by the rows of the kernel's own code, which never change, and of modules, as
- * long as none is loaded or unloaded: a call's frame whose CFA is found from SP or BP, the registers of user
- * mode at the end of the stack, and the end of a kernel thread's stack. Whatever else comes, bpf_get_stack()
- * takes the stack: interrupts, trampolines, return addresses that a tracer has replaced. docs/internals.md
- * has the proof.
+ * long as none is loaded or unloaded: a call's frame whose CFA is found from SP or BP, the step from the
+ * stack of interrupts to the one that they came on, the registers of user mode at the end of the stack, and
+ * the end of a kernel thread's stack. Of a waker that is an interrupt only its own part is wanted: that walk
+ * ends where it entered the kernel. Whatever else comes, bpf_get_stack() takes the stack: other walks that
+ * meet an interrupt, trampolines, return addresses that a tracer has replaced. docs/internals.md has the
+ * proof.
  *
  * Sources: arch/x86/kernel/unwind_orc.c, arch/x86/include/asm/orc_types.h, kernel/module/tree_lookup.c,
  * include/linux/rbtree_latch.h.
@@ -30,6 +32,17 @@ enum orc_refusal {
 /* Set by user space when it has the kernel's symbols; `rows` last. */
 struct offcpu_orc orc = {};
 
+/* With --wakers user space sets this before the recording begins: where interrupts enter the kernel. */
+struct {
+	__u64 start, end;
+} interrupts = {};
+
+/* Is PC, a return address, where an interrupt enters the kernel? */
+static __always_inline bool enters_kernel(__u64 pc)
+{
+	return pc > interrupts.start && pc <= interrupts.end;
+}
+
 #if defined(__TARGET_ARCH_x86) && !defined(OFFCPU_RAW)
 
 const volatile bool verify_kernel_stacks; /* --verify-kernel-stacks */
@@ -40,13 +53,22 @@ const volatile bool verify_kernel_stacks; /* --verify-kernel-stacks */
 #define ORC_WINDOW 512 /* bytes of stack read at once */
 #define ORC_TRIALS 16 /* so many walks on each CPU are compared with bpf_get_stack() */
 #define ORC_TREE_DEPTH 24 /* of the tree of modules */
+#define ORC_PAGE 4096
+#define THREAD_STACK_MAX 32768 /* THREAD_SIZE, with KASAN */
+#define IRQ_STACK_MAX 65536 /* IRQ_STACK_SIZE, with KASAN */
 
 /*
  * orc_types.h: types since Linux 6.4, which replaced `end` by two more, and registers, which have other
  * numbers in the tables of newer kernels (seen in 7.3): orc_learn_start()
  */
 enum { ORC_REG_UNDEFINED = 0, ORC_REG_BP = 4 };
-enum { ORC_REG_OLD_SP = 5, ORC_REG_OLD_CFA = 1, ORC_REG_SP = 3, ORC_REG_CFA = 8 };
+enum {
+	ORC_REG_OLD_SP = 5,
+	ORC_REG_OLD_CFA = 1,
+	ORC_REG_SP = 3,
+	ORC_REG_CFA = 8,
+	ORC_REG_OLD_SP_INDIRECT = 9
+};
 enum { ORC_TYPE_UNDEFINED, ORC_TYPE_END, ORC_TYPE_CALL, ORC_TYPE_REGS, ORC_TYPE_REGS_PARTIAL };
 #define ORC_TYPE_OLD_CALL 0
 
@@ -55,6 +77,7 @@ enum orc_kind {
 	ORC_BY_BP, /* a call; CFA = BP + offset */
 	ORC_AT_END,
 	ORC_AT_REGS, /* registers at SP + offset */
+	ORC_BY_OTHER, /* a call on another stack; CFA = word at SP, + offset */
 	ORC_IS_OUTSIDE,
 	ORC_IS_INTERRUPT,
 	ORC_IS_OTHER,
@@ -96,7 +119,7 @@ struct orc_set {
 struct orc_walk {
 	/* set by the caller */
 	__u64 ctx; /* address of the program's context, in the frame of the function that called it */
-	__u64 regs; /* address of the registers of user mode, where the stack begins */
+	__u64 regs; /* address of the registers of user mode, where the thread's stack begins */
 	__u32 event; /* enum orc_event: where the walk begins */
 	/* learned: orc_learn_start() */
 	bool renumbered; /* SP is ORC_REG_SP and the CFA is ORC_REG_CFA */
@@ -106,6 +129,7 @@ struct orc_walk {
 	struct offcpu_stack_id walked; /* hi == 0: it is used as it is */
 	__u32 len; /* frames */
 	__u64 pc, sp, bp;
+	__u64 end; /* no frame of this stack is beyond: orc_end() */
 	struct orc_table table; /* where the row of pc is */
 	__u32 changes; /* of the tree of modules, if `counted` */
 	__u32 counted;
@@ -169,7 +193,9 @@ static __always_inline __u64 orc_way(const struct orc_walk *k, const struct orc_
 		return ORC_AT_REGS | off << 16;
 	if (type == ORC_TYPE_REGS || type == ORC_TYPE_REGS_PARTIAL)
 		return ORC_IS_INTERRUPT;
-	if (type != ORC_TYPE_CALL || (sp_reg != sp && sp_reg != ORC_REG_BP) || off < 8)
+	if (type != ORC_TYPE_CALL || off < 8)
+		return ORC_IS_OTHER;
+	if (sp_reg != sp && sp_reg != ORC_REG_BP && (k->renumbered || sp_reg != ORC_REG_OLD_SP_INDIRECT))
 		return ORC_IS_OTHER;
 	if (bpf_core_field_exists(row->signal) && BPF_CORE_READ_BITFIELD(row, signal))
 		return ORC_IS_OTHER;
@@ -180,7 +206,10 @@ static __always_inline __u64 orc_way(const struct orc_walk *k, const struct orc_
 	} else if (bp_reg != ORC_REG_UNDEFINED) {
 		return ORC_IS_OTHER;
 	}
-	return (sp_reg == ORC_REG_BP ? ORC_BY_BP : ORC_BY_SP) | below << 8 | off << 16;
+	return (sp_reg == sp                  ? ORC_BY_SP
+		       : sp_reg == ORC_REG_BP ? ORC_BY_BP
+					      : ORC_BY_OTHER) |
+	       below << 8 | off << 16;
 }
 
 /* The row for the byte at PC of k->table, in the kernel's memory. */
@@ -337,32 +366,59 @@ __noinline __u64 orc_learn_row(void)
 	return way;
 }
 
+/* The row for k->pc, if it is there. */
+static __always_inline const struct orc_row *orc_row_of(struct orc_walk *k)
+{
+	const struct orc_set *set = orc_set_of(k, k->pc);
+
+	return &set->way[set->way[0].pc != k->pc];
+}
+
 /* Is the row for k->pc there, and of a module that is still the same? Counts the changes once for each walk.
  */
 static __always_inline bool orc_keeps_row(struct orc_walk *k)
 {
-	const struct orc_set *set = orc_set_of(k, k->pc);
-	const int second = set->way[0].pc != k->pc;
+	const struct orc_row *row = orc_row_of(k);
 
 	if (!k->counted)
 		k->counted = orc_count_changes(&k->changes);
-	return k->counted && set->way[second].pc == k->pc && set->way[second].way & ORC_OF_MODULE &&
-	       set->way[second].way >> 32 == k->changes;
+	return k->counted && row->pc == k->pc && row->way & ORC_OF_MODULE && row->way >> 32 == k->changes;
 }
 
-/* Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack. */
+/*
+ * Where the stack with SP ends: at the registers of user mode, or, if it is that of interrupts, not known. It
+ * is not known of idle threads either: what bpf_task_pt_regs() says of them is elsewhere.
+ */
+static __always_inline __u64 orc_end(const struct orc_walk *k, __u64 sp)
+{
+	return k->regs - sp <= THREAD_STACK_MAX ? k->regs : sp + IRQ_STACK_MAX;
+}
+
+/*
+ * Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack: a
+ * page ends there, too.
+ */
 static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
 {
-	__u64 len = k->regs - at;
+	__u64 len = k->end - at;
 
-	if (at > k->regs)
+	if (at > k->end)
 		return false;
 	if (len > ORC_WINDOW)
 		len = ORC_WINDOW;
 	k->window_at = at;
-	k->window_len = len;
-	barrier_var(len);
-	return len >= 8 && len <= ORC_WINDOW && !bpf_probe_read_kernel(k->window, len, (void *)at);
+	for (int i = 0; i < 2; i++) {
+		k->window_len = len;
+		barrier_var(len);
+		if (len < 8 || len > ORC_WINDOW)
+			return false;
+		if (!bpf_probe_read_kernel(k->window, len, (void *)at))
+			return true;
+		if (k->end == k->regs)
+			return false;
+		len = ORC_PAGE - (at & (ORC_PAGE - 1));
+	}
+	return false;
 }
 
 enum { ORC_MORE = 16, ORC_NEED_ROW, ORC_NEED_WINDOW };
@@ -408,7 +464,7 @@ __noinline int orc_steps(void)
 			return way & 0xff;
 		}
 		cfa = (way & ORC_BY_BP ? k->bp : k->sp) + (way >> 16);
-		if (cfa <= k->sp || cfa & 7 || cfa > k->regs)
+		if (cfa <= k->sp || cfa & 7 || cfa > k->end)
 			return ORC_IS_OTHER;
 		below = way >> 5 & 0x7f8;
 		ra_at = cfa - 8 - k->window_at;
@@ -427,6 +483,34 @@ __noinline int orc_steps(void)
 	return ORC_MORE;
 }
 
+/*
+ * The frame at k->pc, the last one, is on the stack of interrupts, and the word at its SP is the SP of the
+ * stack that it was called on: go on there.
+ */
+__noinline int orc_change_stack(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	__u64 way, cfa, below;
+
+	if (!k)
+		return ORC_IS_OTHER;
+	way = (__u32)orc_row_of(k)->way;
+	if (!orc_read(k, k->sp - (way >> 16)))
+		return ORC_IS_OTHER;
+	cfa = k->window[0] + (way >> 16);
+	if (cfa & 7)
+		return ORC_IS_OTHER;
+	k->end = orc_end(k, cfa);
+	below = way >> 5 & 0x7f8;
+	if (!orc_read(k, below ? cfa - below : cfa - 8))
+		return ORC_IS_OTHER;
+	if (below)
+		k->bp = k->window[0];
+	k->pc = k->window[below ? (below - 8) >> 3 & (ORC_WINDOW / 8 - 1) : 0];
+	k->sp = cfa;
+	return ORC_MORE;
+}
+
 /* orc_steps(), and read what it misses. */
 __noinline int orc_advance(void)
 {
@@ -439,6 +523,8 @@ __noinline int orc_advance(void)
 		orc_learn_row();
 	else if (why == ORC_NEED_WINDOW)
 		return k->missed >= k->sp - 8 && orc_read(k, k->missed) ? ORC_MORE : ORC_IS_OTHER;
+	else if (why == ORC_BY_OTHER)
+		return orc_change_stack();
 	return why == ORC_NEED_ROW ? ORC_MORE : why;
 }
 
@@ -458,6 +544,7 @@ __noinline int orc_walk(__u32 user)
 	start = orc_start_of(k);
 	if (!start->ra)
 		return ORC_UNREADY;
+	k->end = orc_end(k, k->ctx);
 	if (!orc_read(k, k->ctx - start->back - 8))
 		return ORC_UNPROVED;
 	if (k->window[0] != start->ra) {
@@ -476,7 +563,9 @@ __noinline int orc_walk(__u32 user)
 			break;
 	}
 	if (why == ORC_AT_REGS)
-		return user && k->sp == k->regs ? k->len : ORC_INTERRUPT;
+		return (user && k->sp == k->regs) || (k->event == ORC_WAKING && enters_kernel(k->pc))
+			       ? k->len
+			       : ORC_INTERRUPT;
 	return why == ORC_AT_END         ? (int)k->len
 	       : why == ORC_IS_OUTSIDE   ? ORC_OUTSIDE
 	       : why == ORC_IS_INTERRUPT ? ORC_INTERRUPT

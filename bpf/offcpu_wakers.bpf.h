@@ -19,7 +19,6 @@
 /* Enough for most threads and interrupts: each frame costs, and behind an interrupt there may be many. */
 #define WAKER_FRAMES_THREAD 32
 #define WAKER_FRAMES_INTERRUPT 12
-#define KERNEL_STACK_MAX 32768 /* THREAD_SIZE, with KASAN */
 /* From a wake-up to the switch: a few us, unless a hypervisor takes a CPU away. */
 #define WAKER_EARLY_NS 10000000
 
@@ -67,11 +66,10 @@ static __always_inline bool is_asleep(struct task_struct *task)
 /* The number of the first of N frames where an interrupt entered the kernel, plus one; 0 = there is none. */
 __noinline int interrupt_frame(__u32 n)
 {
-	__u64 start = interrupts.start, end = interrupts.end;
 	struct scratch *s = my_scratch();
 
 	for (__u32 i = 0; s && i < n && i < WAKER_FRAMES_MAX; i++)
-		if (s->ev.frames[i] > start && s->ev.frames[i] <= end)
+		if (enters_kernel(s->ev.frames[i]))
 			return i + 1;
 	return 0;
 }
@@ -83,8 +81,8 @@ struct waker_frames {
 
 /*
  * The kernel stack of TASK, the current thread, by our own walk, as in kernel_stack(). Returns bytes of
- * frames; 0 = bpf_get_stack() is needed, and if *AFTER then orc_after(). An interrupt that came in kernel
- * mode runs on a stack of its own, from where no walk comes to an end: it is not begun there.
+ * frames; 0 = bpf_get_stack() is needed, and if *AFTER then orc_after(). Of an interrupt only its own part is
+ * walked.
  */
 static __always_inline long walk_waker(void *ctx, struct task_struct *task, struct scratch *s, bool *after)
 {
@@ -95,15 +93,7 @@ static __always_inline long walk_waker(void *ctx, struct task_struct *task, stru
 
 	if (!k || (!by_table && user_stacks))
 		return 0;
-	if (!orc.rows) {
-		count_refusal(&s->count, ORC_UNREADY);
-		return 0;
-	}
 	regs = (void *)bpf_task_pt_regs(task);
-	if ((__u64)regs - (__u64)ctx > KERNEL_STACK_MAX) {
-		count_refusal(&s->count, ORC_INTERRUPT);
-		return 0;
-	}
 	k->ctx = (__u64)ctx;
 	k->regs = (__u64)regs;
 	k->event = ORC_WAKING;
@@ -138,12 +128,12 @@ static __always_inline struct waker_frames take_frames(
 	if (after) {
 		/* a call of its own, from one place: that is the first frame, which walks begin with */
 		n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
-		if (n > 0)
-			compare_walk(s, n);
 	} else if (!walked) {
 		n = bpf_get_stack(ctx, s->ev.frames, few, 0);
 	}
 	cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;
+	if (after && n > 0)
+		compare_walk(s, cut ? cut * 8L : n);
 	if (n == few && !cut && !after && !walked) {
 		n = bpf_get_stack(ctx, s->ev.frames, WAKER_FRAMES_MAX * 8, 0);
 		cut = n > 0 ? interrupt_frame((__u64)n >> 3) : 0;

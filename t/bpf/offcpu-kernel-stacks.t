@@ -107,18 +107,44 @@ rec "$TMP/wc.cap" -d 3 --wakers -p "$load" --verify-kernel-stacks
 is "$(counter "$TMP/wc.cap" stacks.kernel_differ)" 0 'nor of two threads that wake each other'
 ok 'and are taken both ways at both events' test "$(counter "$TMP/wc.cap" stacks.kernel_compared)" -ge \
 	$(($(counter "$TMP/wc.cap" waits.recorded) * 3 / 2))
-# at_both: true if so many are walked that those of wakers are among them
+# at_both CAP COUNTER: true if it has so many that stacks of wakers are among them
 at_both() {
-	has "$TMP/ww.cap" stacks.kernel_walked 10000 &&
-		has "$TMP/ww.cap" stacks.kernel_walked $(($(counter "$TMP/ww.cap" waits.recorded) * 3 / 2))
+	has "$1" "$2" 10000 && has "$1" "$2" $(($(counter "$1" waits.recorded) * 3 / 2))
 }
 rec_start "$TMP/ww.cap" -q --force --wakers -p "$load"
-ok 'stacks of wakers are walked, too' until_true at_both
+ok 'stacks of wakers are walked, too' until_true at_both "$TMP/ww.cap" stacks.kernel_walked
 rec_stop
 is "$(counter "$TMP/ww.cap" stacks.kernel_differ)" 0 'the first of them do not differ from those of bpf_get_stack()'
 waker_stacks "$TMP/ww.cap" >"$TMP/walked"
 waker_stacks "$TMP/wc.cap" >"$TMP/compared"
 like "$(cat "$TMP/walked")" '^(wake_up_q;)?.*futex_wake.*;do_syscall_64;entry_SYSCALL_64' 'their stacks go from the wake-up to the system call'
+same "$TMP/walked" "$TMP/compared" 'and are the same as those of bpf_get_stack()'
+
+# Those of interrupts, up to where they entered the kernel: timers, which end sleeps on an idle CPU
+sleeps() { # CAP COUNTER OPTION...
+	s_cap=$1 s_counter=$2
+	shift 2
+	mkfifo "$TMP/go"
+	"$OBJ/t/work/switch" sleep 10000000 <"$TMP/go" >"$TMP/out" &
+	s_pid=$!
+	at_exit_kill "$s_pid"
+	exec 8>"$TMP/go"
+	rm "$TMP/go"
+	rec_start "$s_cap" -q --force --wakers "$@" -p "$s_pid"
+	echo >&8
+	exec 8>&-
+	until_true at_both "$s_cap" "$s_counter"
+	s_rc=$?
+	rec_stop
+	kill "$s_pid"
+	return $s_rc
+}
+ok 'stacks of interrupts are walked, too' sleeps "$TMP/iw.cap" stacks.kernel_walked
+ok 'and those walked are compared' sleeps "$TMP/iv.cap" stacks.kernel_compared --verify-kernel-stacks
+is "$(counter "$TMP/iv.cap" stacks.kernel_differ)" 0 'none differs'
+waker_stacks "$TMP/iw.cap" >"$TMP/walked"
+waker_stacks "$TMP/iv.cap" >"$TMP/compared"
+like "$(cat "$TMP/walked")" '^hrtimer_wakeup;.*;asm_sysvec_apic_timer_interrupt *$' 'they go from the timer to the interrupt'
 same "$TMP/walked" "$TMP/compared" 'and are the same as those of bpf_get_stack()'
 
 run "$BIN/offcpu-record" -v --force -o "$TMP/s.cap" -- sleep 0.1
