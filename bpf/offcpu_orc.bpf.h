@@ -58,17 +58,11 @@ const volatile bool verify_kernel_stacks; /* --verify-kernel-stacks */
 #define IRQ_STACK_MAX 65536 /* IRQ_STACK_SIZE, with KASAN */
 
 /*
- * orc_types.h: types since Linux 6.4, which replaced `end` by two more, and registers, which have other
- * numbers in the tables of newer kernels (seen in 7.3): orc_learn_start()
+ * orc_types.h: types since Linux 6.4, which replaced `end` by two more, and registers, of which some have
+ * other numbers in the tables of newer kernels (7.3): orc_learn_start()
  */
-enum { ORC_REG_UNDEFINED = 0, ORC_REG_BP = 4 };
-enum {
-	ORC_REG_OLD_SP = 5,
-	ORC_REG_OLD_CFA = 1,
-	ORC_REG_SP = 3,
-	ORC_REG_CFA = 8,
-	ORC_REG_OLD_SP_INDIRECT = 9
-};
+enum { ORC_REG_UNDEFINED = 0, ORC_REG_BP = 4, ORC_REG_SP_INDIRECT = 9 };
+enum { ORC_REG_OLD_SP = 5, ORC_REG_OLD_CFA = 1, ORC_REG_SP = 3, ORC_REG_CFA = 8 };
 enum { ORC_TYPE_UNDEFINED, ORC_TYPE_END, ORC_TYPE_CALL, ORC_TYPE_REGS, ORC_TYPE_REGS_PARTIAL };
 #define ORC_TYPE_OLD_CALL 0
 
@@ -195,7 +189,7 @@ static __always_inline __u64 orc_way(const struct orc_walk *k, const struct orc_
 		return ORC_IS_INTERRUPT;
 	if (type != ORC_TYPE_CALL || off < 8)
 		return ORC_IS_OTHER;
-	if (sp_reg != sp && sp_reg != ORC_REG_BP && (k->renumbered || sp_reg != ORC_REG_OLD_SP_INDIRECT))
+	if (sp_reg != sp && sp_reg != ORC_REG_BP && sp_reg != ORC_REG_SP_INDIRECT)
 		return ORC_IS_OTHER;
 	if (bpf_core_field_exists(row->signal) && BPF_CORE_READ_BITFIELD(row, signal))
 		return ORC_IS_OTHER;
@@ -387,7 +381,7 @@ static __always_inline bool orc_keeps_row(struct orc_walk *k)
 
 /*
  * Where the stack with SP ends: at the registers of user mode, or, if it is that of interrupts, not known. It
- * is not known of idle threads either: what bpf_task_pt_regs() says of them is elsewhere.
+ * is not known of idle threads either: bpf_task_pt_regs() was seen to return an address elsewhere for them.
  */
 static __always_inline __u64 orc_end(const struct orc_walk *k, __u64 sp)
 {
