@@ -313,9 +313,10 @@ static __always_inline void finish(struct task_struct *task, struct scratch *s, 
 }
 
 /* For how long TASK has been on a run queue since the beginning of the wait of W that `start` describes. */
-static __always_inline __u64 runnable_of(struct task_struct *task, const struct offcpu_wait *w, __u64 start)
+static __always_inline __u64 runnable_of(
+	struct task_struct *task, const struct offcpu_wait *w, __u64 start, bool here)
 {
-	return runnable_ns(task, start == OFFCPU_INITIAL ? w->initial_run_delay : w->run_delay);
+	return runnable_ns(task, start == OFFCPU_INITIAL ? w->initial_run_delay : w->run_delay, here);
 }
 
 /*
@@ -346,7 +347,7 @@ static __always_inline void finish_late(
 		return;
 	}
 	s->count.end_estimated++;
-	finish(task, s, w, start, end < began ? began : end, runnable_of(task, w, start));
+	finish(task, s, w, start, end < began ? began : end, runnable_of(task, w, start, true));
 }
 
 #define PLACE_NS 1000000 /* a thread that waits again within this time waits often */
@@ -406,7 +407,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		return;
 	}
 	if (w->start == OFFCPU_UNKNOWN)
-		compare_clocks(task, now);
+		compare_clocks(now);
 	else if (w->start != OFFCPU_ON_CPU)
 		finish_late(task, s, w, now);
 	if (last) {
@@ -559,9 +560,9 @@ static __always_inline void enter_wait(struct task_struct *task, struct offcpu_w
 	if (start == OFFCPU_ON_CPU)
 		begin_unseen(task, s, w);
 	else
-		finish(task, s, w, start, now, runnable_of(task, w, start));
+		finish(task, s, w, start, now, runnable_of(task, w, start, true));
 	if (start == OFFCPU_INITIAL)
-		compare_clocks(task, now);
+		compare_clocks(now);
 }
 
 /*
@@ -582,7 +583,7 @@ static __always_inline void outside(struct task_struct *task, bool leaves, __u64
 		finish_late(task, s, w, now);
 	start = start_replace(w, OFFCPU_UNKNOWN);
 	if (!leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN && hot.phase == OFFCPU_RECORDING)
-		finish(task, s, w, start, now, runnable_of(task, w, start));
+		finish(task, s, w, start, now, runnable_of(task, w, start, true));
 }
 
 /* --overhead: the program has run since then. */

@@ -239,7 +239,7 @@ int open_waits(struct bpf_iter__task *ctx)
 	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
 	if (w->pending && w->late_start == ev.start)
 		ev.key.user = w->late;
-	ev.runnable_ns = runnable_of(task, w, ev.start);
+	ev.runnable_ns = runnable_of(task, w, ev.start, false);
 	if (ev.start < record_start_ns) {
 		ev.start = record_start_ns;
 		ev.key.flags |= OFFCPU_F_INITIAL;

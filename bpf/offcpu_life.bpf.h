@@ -14,19 +14,16 @@
 
 static __always_inline bool lives_known(struct task_struct *task)
 {
-	return bpf_core_field_exists(task->on_cpu) && bpf_core_field_exists(task->se.exec_start) &&
-	       bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->rq) &&
+	return queue_known(task) && bpf_core_field_exists(task->on_cpu) &&
+	       bpf_core_field_exists(task->se.exec_start) &&
 	       bpf_core_field_exists(task->se.cfs_rq->rq->clock_task);
 }
 
-/* TASK leaves this CPU or returns to it, so that the clock of its run queue was just read. */
-static __always_inline void compare_clocks(struct task_struct *task, __u64 now)
+/* A thread leaves this CPU or returns to it, so that the clock of its run queue was just read. */
+static __always_inline void compare_clocks(__u64 now)
 {
-	__u64 clock;
+	__u64 clock = this_queue_clock();
 
-	if (!lives_known(task))
-		return;
-	clock = task->se.cfs_rq->rq->clock;
 	if (clock)
 		clock_ahead = now - clock;
 }
@@ -34,7 +31,7 @@ static __always_inline void compare_clocks(struct task_struct *task, __u64 now)
 /* What TASK had run, *AT this time of its run queue's clock, since when it runs on; 0 = it does not run. */
 static __always_inline __u64 ran_until(struct task_struct *task, __u64 *at)
 {
-	struct rq *rq = task->se.cfs_rq->rq;
+	struct rq *rq = BPF_CORE_READ(task, se.cfs_rq, rq);
 	__u64 since, ran;
 
 	if (!task->on_cpu) {
@@ -50,7 +47,7 @@ static __always_inline __u64 ran_until(struct task_struct *task, __u64 *at)
 		ran = task->se.sum_exec_runtime;
 	}
 	/* this one is by the clock without interrupts and what the hypervisor took */
-	*at = since + (rq->clock - rq->clock_task);
+	*at = since + (BPF_CORE_READ(rq, clock) - BPF_CORE_READ(rq, clock_task));
 	return ran;
 }
 
@@ -62,7 +59,7 @@ static __always_inline void life_begin(struct task_struct *task, struct offcpu_w
 	if (!lives_known(task))
 		return;
 	w->life_ran = ran_until(task, &w->life_ran_at);
-	queued = runnable_ns(task, 0);
+	queued = runnable_ns(task, 0, false);
 	w->life_queued = queued == OFFCPU_UNKNOWN_NS ? 0 : queued;
 	w->life_from = from;
 }
@@ -95,7 +92,7 @@ static __always_inline bool life_until(
 	life->from_ns = from;
 	life->to_ns = now;
 	life->ran_ns = (__s64)(ran - before) > 0 ? ran - before : 0;
-	life->queued_ns = runnable_ns(task, w->life_from ? w->life_queued : 0);
+	life->queued_ns = runnable_ns(task, w->life_from ? w->life_queued : 0, false);
 	life->runs = ran_at != 0;
 	return true;
 }
@@ -132,7 +129,7 @@ __noinline int life_end(__u64 now)
 
 	if (!w || hot.phase != OFFCPU_RECORDING)
 		return 0;
-	compare_clocks(task, now);
+	compare_clocks(now);
 	if (life_until(task, w, now, &ev.life) && life_identity(&ev, task))
 		send_life(&ev);
 	return 0;
@@ -164,7 +161,7 @@ static __always_inline void life_of_image(struct task_struct *task)
 #else
 
 /* Not known: without BTF the recorder does not know where these members of a run queue are. */
-static __always_inline void compare_clocks(struct task_struct *task, __u64 now)
+static __always_inline void compare_clocks(__u64 now)
 {
 }
 

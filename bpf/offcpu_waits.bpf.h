@@ -94,25 +94,48 @@ static __always_inline __u64 run_delay(struct task_struct *task)
 	return bpf_core_field_exists(task->sched_info) ? task->sched_info.run_delay : 0;
 }
 
+static __always_inline bool queue_known(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->rq);
+}
+
 /*
- * For how long TASK, which is about to run on this CPU or whose wait is cut here, has been on a
- * run queue since its run_delay was BEFORE. The scheduler adds to that when the thread runs or
- * moves to another queue, after this tracepoint: the time on the present queue is added here, by
- * the same clock.
+ * The clock of this CPU's run queue, in a program at an event. By itself: for each pointer that such a
+ * program reads, the verifier searches all types by name, on each path to it, which takes a millisecond
+ * (6.18).
  */
-static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before)
+__noinline __u64 this_queue_clock(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return queue_known(task) ? task->se.cfs_rq->rq->clock : 0;
+}
+
+/* The clock of the run queue of TASK; 0 = not known. HERE: the queue is this CPU's. */
+static __always_inline __u64 queue_clock(struct task_struct *task, bool here)
+{
+	if (here)
+		return this_queue_clock();
+	return queue_known(task) ? BPF_CORE_READ(task, se.cfs_rq, rq, clock) : 0;
+}
+
+/*
+ * For how long TASK, which is about to run or whose wait is cut here, has been on a run queue since its
+ * run_delay was BEFORE. The scheduler adds to that when the thread runs or moves to another queue, after this
+ * tracepoint: the time on the present queue is added here, by the same clock. HERE as in queue_clock().
+ */
+static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before, bool here)
 {
 	__u64 queued, clock, ns;
 
-	if (!bpf_core_field_exists(task->sched_info) || !bpf_core_field_exists(task->se.cfs_rq) ||
-		!bpf_core_field_exists(task->se.cfs_rq->rq))
+	if (!bpf_core_field_exists(task->sched_info))
 		return OFFCPU_UNKNOWN_NS;
 	ns = task->sched_info.run_delay - before;
 	queued = task->sched_info.last_queued;
 	if (!queued)
 		return ns;
-	clock = task->se.cfs_rq->rq->clock;
-	if (!clock) /* a pointer on the way could not be read */
+	clock = queue_clock(task, here);
+	if (!clock) /* also if a pointer on the way could not be read */
 		return OFFCPU_UNKNOWN_NS;
 	return clock > queued ? ns + clock - queued : ns;
 }
@@ -129,9 +152,8 @@ static __always_inline __u64 ran_ns(struct task_struct *task)
 #ifndef OFFCPU_RAW
 	__u64 clock;
 
-	if (bpf_core_field_exists(task->sched_info.last_arrival) && bpf_core_field_exists(task->se.cfs_rq) &&
-		bpf_core_field_exists(task->se.cfs_rq->rq)) {
-		clock = task->se.cfs_rq->rq->clock;
+	if (bpf_core_field_exists(task->sched_info.last_arrival)) {
+		clock = queue_clock(task, true);
 		if (clock && task->sched_info.last_arrival && clock >= task->sched_info.last_arrival)
 			return clock - task->sched_info.last_arrival;
 	}
@@ -238,7 +260,7 @@ static __always_inline __u64 run_delay(struct task_struct *task)
 	return 0;
 }
 
-static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before)
+static __always_inline __u64 runnable_ns(struct task_struct *task, __u64 before, bool here)
 {
 	return OFFCPU_UNKNOWN_NS;
 }
