@@ -206,15 +206,20 @@ static __always_inline __u64 orc_way(const struct orc_walk *k, const struct orc_
 	       below << 8 | off << 16;
 }
 
-/* The row for the byte at PC of k->table, in the kernel's memory. */
-static __always_inline __u64 orc_find(struct orc_walk *k, __u64 pc)
+/* The row for the byte before k->pc of k->table, in the kernel's memory. */
+__noinline __u64 orc_find(void)
 {
 	union {
 		struct orc_entry row;
 		__u64 room; /* a bit-field is read as four bytes */
 	} found = { .room = 0 };
+	struct orc_walk *k = my_orc_walk();
+	__u64 pc;
 	__s32 rel;
 
+	if (!k)
+		return ORC_IS_OTHER;
+	pc = k->pc - 1;
 	k->between[0] = 0;
 	k->between[1] = k->table.rows;
 	for (__u32 i = 0; i < 32; i++) {
@@ -325,7 +330,7 @@ __noinline __u64 orc_module_way(void)
 	if (!k)
 		return ORC_IS_OTHER;
 	if (orc_find_module())
-		way = orc_find(k, k->pc - 1);
+		way = orc_find();
 	if (!orc_count_changes(&changes) || changes != k->changes)
 		way = ORC_IS_OTHER;
 	return way | ORC_OF_MODULE | (__u64)k->changes << 32;
@@ -347,7 +352,7 @@ __noinline __u64 orc_learn_row(void)
 			k->table.ips = orc.ips;
 			k->table.entries = orc.entries;
 			k->table.rows = orc.rows;
-			way = orc_find(k, pc - 1);
+			way = orc_find();
 		} else if (k->counted) {
 			way = orc_module_way();
 		}
@@ -567,6 +572,20 @@ __noinline int orc_walk(__u32 user)
 }
 
 /*
+ * Is RA in the I-th word of the window, which ends at the context, and less than SIZE before that? Then how
+ * far before the context the word behind it is, and one in the upper half; else 0.
+ */
+__noinline __u64 orc_match(__u32 i, __u64 ra, __u64 size)
+{
+	const __u64 before = ORC_WINDOW - 8ULL * i;
+	struct orc_walk *k = my_orc_walk();
+
+	if (!k || i >= ORC_WINDOW / 8 || before > size || k->window[i] != ra)
+		return 0;
+	return 1ULL << 32 | (before - 8);
+}
+
+/*
  * Learn where walks begin from a stack that bpf_get_stack() has left in the scratch event. The context is in
  * the frame of the function that called this program. The row of the return address there has the frame's
  * size, so SP is less than that before the context, and the return address is in the word before SP. If
@@ -577,7 +596,7 @@ __noinline int orc_learn_start(void)
 {
 	struct orc_walk *k = my_orc_walk();
 	struct scratch *s = my_scratch();
-	__u64 ra, size, matches = 0, back = 0;
+	__u64 ra, size, matches = 0;
 	struct orc_start *start;
 	__u64 way;
 
@@ -600,19 +619,11 @@ __noinline int orc_learn_start(void)
 	if ((way & 0xff) != ORC_BY_SP || size > ORC_WINDOW ||
 		bpf_probe_read_kernel(k->window, ORC_WINDOW, (void *)(k->ctx - ORC_WINDOW)))
 		return 0;
-	/* without a branch, or the verifier would follow each combination of words */
-	for (__u32 i = 0; i < ORC_WINDOW / 8; i++) {
-		const __u64 before = ORC_WINDOW - 8 * i, differs = k->window[i] ^ ra;
-		__u64 same = -differs;
-
-		barrier_var(same);
-		same = ~(same | differs) >> 63 & (before - size - 1) >> 63;
-		matches += same;
-		back += same * (before - 8);
-	}
-	if (matches != 1)
+	for (__u32 i = 0; i < ORC_WINDOW / 8; i++)
+		matches += orc_match(i, ra, size);
+	if (matches >> 32 != 1)
 		return 0;
-	start->back = back;
+	start->back = (__u32)matches;
 	start->own = s->ev.frames[0];
 	start->trusted = 0;
 	start->ra = ra;

@@ -140,6 +140,7 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s, b
 }
 
 #define HASH_STEP 8 /* frames at once */
+#define HASH_STEPS 20 /* ... of these at once */
 
 /*
  * Hash the next eight frames. Zeros follow the last frame; they are unambiguous
@@ -175,6 +176,15 @@ __noinline int hash_some(__u32 remote, __u32 at)
 	return true;
 }
 
+/* Hash so many frames from AT on. False if they were the last ones. */
+__noinline int hash_many(__u32 remote, __u32 at)
+{
+	for (__u32 i = 0; i < HASH_STEPS; i++)
+		if (!hash_some(remote, at + i * HASH_STEP))
+			return false;
+	return true;
+}
+
 /*
  * Two lanes: each frame enters one by xor and the other by addition, and each
  * lane is multiplied by a secret odd number. To make two stacks collide, one
@@ -193,8 +203,8 @@ __noinline int hash_frames(__u32 remote)
 	ev->id.hi = (a ^ ev->stop_pc) * ma;
 	ev->id.lo = hash_key[1] + ev->len +
 		    ((__u64)ev->scripts << 16 | (__u64)ev->runtime << 32 | (__u64)ev->script_reason << 40);
-	for (__u32 at = 0; at < OFFCPU_FRAMES_MAX; at += HASH_STEP)
-		if (!hash_some(remote, at))
+	for (__u32 at = 0; at < OFFCPU_FRAMES_MAX; at += HASH_STEPS * HASH_STEP)
+		if (!hash_many(remote, at))
 			break;
 	a = ev->id.hi;
 	b = ev->id.lo;

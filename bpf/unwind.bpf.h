@@ -506,11 +506,41 @@ static __always_inline __u64 *frame_at(__u64 *frames, __u32 n)
 }
 
 #define RETPROBES_MAX 64 /* functions with a uretprobe that are being executed, as in the kernel */
+#define RETPROBES_STEP 8
 
 /* Can PC be the trampoline of uretprobes? It is the first byte of a page. */
 static __always_inline bool can_be_retprobe(const struct unwind_walk *w)
 {
 	return !w->exact && !(w->pc & 4095);
+}
+
+#define RETPROBE_FOUND 1
+
+/*
+ * Look at a few records of uretprobes from address AT on. Returns where the next one is; 0 = there is none;
+ * RETPROBE_FOUND, if W's PC was made the real one.
+ */
+__noinline __u64 some_retprobes(__u32 remote, __u64 at)
+{
+#ifndef OFFCPU_RAW
+	struct unwind_walk *w = walk_of(remote);
+	struct return_instance *r = (void *)at;
+	__u64 real;
+
+	if (!w || !bpf_core_field_exists(r->orig_ret_vaddr))
+		return 0;
+	for (int i = 0; i < RETPROBES_STEP && r; i++) {
+		real = BPF_CORE_READ(r, orig_ret_vaddr);
+		if (BPF_CORE_READ(r, stack) == w->sp - (ARCH_LR ? 0 : w->bytes) && real != w->pc) {
+			w->pc = real;
+			return RETPROBE_FOUND;
+		}
+		r = BPF_CORE_READ(r, next);
+	}
+	return (__u64)r;
+#else
+	return 0;
+#endif
 }
 
 /*
@@ -523,24 +553,19 @@ __noinline int real_return(__u32 remote)
 {
 #ifndef OFFCPU_RAW
 	struct unwind_walk *w = walk_of(remote);
-	struct return_instance *r = NULL;
 	struct task_struct *task = NULL;
-	__u64 real;
+	__u64 at;
 
-	if (!w || !bpf_core_field_exists(task->utask) || !bpf_core_field_exists(r->orig_ret_vaddr))
+	if (!w || !bpf_core_field_exists(task->utask))
 		return 0;
 	task = remote ? (void *)w->task : (void *)bpf_get_current_task();
-	r = BPF_CORE_READ(task, utask, return_instances);
-	for (int i = 0; i < RETPROBES_MAX && r; i++) {
-		real = BPF_CORE_READ(r, orig_ret_vaddr);
-		if (BPF_CORE_READ(r, stack) == w->sp - (ARCH_LR ? 0 : w->bytes) && real != w->pc) {
-			w->pc = real;
-			return 1;
-		}
-		r = BPF_CORE_READ(r, next);
-	}
-#endif
+	at = (__u64)BPF_CORE_READ(task, utask, return_instances);
+	for (int i = 0; i < RETPROBES_MAX / RETPROBES_STEP && at > RETPROBE_FOUND; i++)
+		at = some_retprobes(remote, at);
+	return at == RETPROBE_FOUND;
+#else
 	return 0;
+#endif
 }
 
 /*
