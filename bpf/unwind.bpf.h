@@ -201,10 +201,14 @@ static __always_inline bool needs_lost_sp(const struct unwind_walk *w, const str
 }
 
 /* The same by the row of PC; -1 if there is none. */
-static __always_inline int step_by_table(struct unwind_walk *w, __u64 pc)
+__noinline int step_by_table(__u32 remote, __u64 pc)
 {
-	const struct unwind_rule *r = find_rule(w, pc);
+	struct unwind_walk *w = walk_of(remote);
+	const struct unwind_rule *r;
 
+	if (!w)
+		return false;
+	r = find_rule(w, pc);
 	if (r && r->cfa != UNWIND_CFA_NONE && r->cfa != UNWIND_CFA_UNSUPPORTED &&
 		!(r->flags & UNWIND_WORD4) == is_narrow(w))
 		return stop(w, REASON_COMPAT);
@@ -308,13 +312,18 @@ static __always_inline enum code_return narrow_pops(__u64 code, struct code_pops
  * Step to the caller if the frame's own code proves where it is: see
  * unwind_code.h. -1 if it does not, else as step().
  */
-static __always_inline int step_by_code(struct unwind_walk *w)
+__noinline int step_by_code(__u32 remote)
 {
-	__u64 ra, sp = w->sp, fp = w->fp;
+	struct unwind_walk *w = walk_of(remote);
 	struct code_pops pops = {};
 	enum code_return way;
+	__u64 ra, sp, fp;
 	__u32 sigreturn;
 
+	if (!w)
+		return -1;
+	sp = w->sp;
+	fp = w->fp;
 	if (ARCH_LR && w->sp_lost)
 		return -1;
 	if (!code_around(w, &w->here, w->pc))
@@ -363,10 +372,13 @@ static __always_inline int step_by_code(struct unwind_walk *w)
  * after a call in a known mapping; W's mapping is then that of the caller. JIT
  * code may also have jumped to what pushed it. All that is likely, not proved.
  */
-static __always_inline bool step_by_fp(struct unwind_walk *w)
+__noinline int step_by_fp(__u32 remote)
 {
+	struct unwind_walk *w = walk_of(remote);
 	__u64 fp, ra;
 
+	if (!w)
+		return false;
 	w->bx_from = BX_LOST;
 	if (!w->fp_known || w->fp < w->sp || (w->fp & (w->bytes - 1)) || !user_word(w, w->fp, &fp) ||
 		!user_word(w, w->fp + w->bytes, &ra))
@@ -411,10 +423,13 @@ static __always_inline void note_java(struct unwind_walk *w, __u64 what, __u64 p
  * that does not prove it, else as step(). An interrupted frame may be about to
  * make or to leave its frame: then the step is likely, not proved.
  */
-static __always_inline int step_by_blob(struct unwind_walk *w)
+__noinline int step_by_blob(__u32 remote)
 {
+	struct unwind_walk *w = walk_of(remote);
 	__u64 sp, fp, ra, at;
 
+	if (!w)
+		return -1;
 	if (w->blob_at != w->pc) {
 		if (w->remote) {
 			w->need_blob = w->pc;
@@ -467,10 +482,13 @@ static __always_inline int step_by_blob(struct unwind_walk *w)
  * keeps a frame pointer wherever it calls something. -1 if it is not V8's, else
  * as step().
  */
-static __always_inline int step_by_v8(struct unwind_walk *w)
+__noinline int step_by_v8(__u32 remote)
 {
+	struct unwind_walk *w = walk_of(remote);
 	__u64 fp, ra, marker, what;
 
+	if (!w)
+		return -1;
 	if (w->blob_at != w->pc) {
 		if (w->remote) {
 			w->need_blob = w->pc;
@@ -609,7 +627,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	}
 	state = UNWIND_MAP_STATE(w->word);
 	if (WATCHED(RUNTIME_V8) && w->runtime && !w->exact) {
-		way = step_by_v8(w);
+		way = step_by_v8(w->remote);
 		/* what is a copy of the file's code has its names */
 		if (way > 0 && w->blob_place)
 			*frame_at(frames, n) = w->blob_place;
@@ -617,7 +635,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 			return way;
 	}
 	if (state == UNWIND_TABLE) {
-		way = step_by_table(w, pc);
+		way = step_by_table(w->remote, pc);
 		/* a handler returns to the first byte of its trampoline */
 		if (way > 0 && w->exact && !w->retry && n)
 			*frame_at(frames, n) |= OFFCPU_EXACT;
@@ -630,18 +648,18 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 		return true;
 	}
 	made = WATCHED(RUNTIME_JAVA) && w->runtime && state == UNWIND_BY_FP;
-	way = made && !w->exact ? step_by_blob(w) : -1;
+	way = made && !w->exact ? step_by_blob(w->remote) : -1;
 	if (way >= 0)
 		return way;
-	way = step_by_code(w);
+	way = step_by_code(w->remote);
 	if (way > 0 && w->exact && n)
 		*frame_at(frames, n) |= OFFCPU_EXACT;
 	if (way >= 0)
 		return way;
-	way = made && w->exact ? step_by_blob(w) : -1;
+	way = made && w->exact ? step_by_blob(w->remote) : -1;
 	if (way >= 0)
 		return way;
-	if (step_by_fp(w))
+	if (step_by_fp(w->remote))
 		return true;
 	if (state == UNWIND_TABLE && w->verdict == VERDICT_STOPPED)
 		w->reason = REASON_NO_ROW;

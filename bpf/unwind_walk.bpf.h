@@ -69,6 +69,7 @@ struct unwind_walk {
 	__u32 serial; /* of the mappings */
 	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
 	__u64 task; /* remote: kernel address of the task */
+	__u64 other; /* read_other() */
 	__u32 runtime; /* see struct unwind_proc */
 	__u32 pad2;
 	__u64 runtime_bias;
@@ -211,19 +212,30 @@ static __always_inline __u64 in_ucontext(const struct unwind_walk *w, __u32 reg)
 	return arch_in_ucontext(reg, w->bytes);
 }
 
+/* Set w->other to a register other than SP, FP and PC, for other_register(). */
+__noinline int read_other(__u32 remote, __u32 reg)
+{
+	struct unwind_walk *w = walk_of(remote);
+
+	if (!w || reg >= ARCH_REGS)
+		return false;
+	barrier_var(reg);
+	reg &= ARCH_REGS - 1;
+	if (w->regs)
+		return saved_register(w, w->regs, reg, &w->other);
+	return w->ucontext && user_word(w, w->ucontext + in_ucontext(w, reg), &w->other);
+}
+
 /*
  * A register other than SP, FP and PC. Known only where the thread entered the
  * kernel and where a signal interrupted it.
  */
 static __always_inline bool other_register(struct unwind_walk *w, __u32 reg, __u64 *value)
 {
-	if (reg >= ARCH_REGS)
+	if (!read_other(w->remote, reg))
 		return false;
-	barrier_var(reg);
-	reg &= ARCH_REGS - 1;
-	if (w->regs)
-		return saved_register(w, w->regs, reg, value);
-	return w->ucontext && user_word(w, w->ucontext + in_ucontext(w, reg), value);
+	*value = w->other;
+	return true;
 }
 
 #endif
