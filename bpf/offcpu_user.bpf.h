@@ -274,8 +274,10 @@ __noinline int walk_step(__u32 remote)
 	return s && step(&s->walk, s->ev.frames);
 }
 
-/* Several frames from the cache of known rules, or else one. */
-__noinline int own_step(void)
+enum { OWN_ENDED, OWN_MORE, OWN_UNKNOWN };
+
+/* Several frames from the cache of known rules. OWN_UNKNOWN: it does not have the next one. */
+__noinline int own_known(void)
 {
 	struct unwind_known_sets *known;
 	struct scratch *s = my_scratch();
@@ -284,16 +286,28 @@ __noinline int own_step(void)
 
 	known = bpf_map_lookup_elem(&unwind_known, &zero);
 	if (!s || !known)
-		return false;
+		return OWN_ENDED;
 	u = &s->walk;
 	len = u->len;
-	if (known_can(u)) {
-		if (!known_steps(u, s->ev.frames, known))
+	if (!known_can(u))
+		return OWN_UNKNOWN;
+	if (!known_steps(u, s->ev.frames, known))
+		return OWN_ENDED;
+	return u->len != len ? OWN_MORE : OWN_UNKNOWN;
+}
+
+#define OWN_STEPS 32
+
+/* So many steps by that cache or by the tables; false if the walk has ended. */
+__noinline int own_some(void)
+{
+	for (int i = 0; i < OWN_STEPS; i++) {
+		int more = own_known();
+
+		if (!(more == OWN_UNKNOWN ? walk_step(false) : more))
 			return false;
-		if (u->len != len)
-			return true;
 	}
-	return walk_step(false);
+	return true;
 }
 
 /* Walk by the tables and by the cache of known rules. */
@@ -303,8 +317,8 @@ static __always_inline void walk_own(struct scratch *s)
 
 	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
 	read_window(u->sp);
-	for (int i = 0; i < OFFCPU_DEPTH_MAX + 2; i++)
-		if (!own_step())
+	for (int i = 0; i < OFFCPU_DEPTH_MAX + 2; i += OWN_STEPS)
+		if (!own_some())
 			break;
 }
 

@@ -185,17 +185,23 @@ static __always_inline void take_waker(
 }
 
 /*
- * Set *LAST, the chain of the wake-up before, to the waker in S and behind it NEXT. It is sent if that was
- * not done yet.
+ * Set the ID of the waker in the scratch event, with what is behind it, and send it if that was not done yet.
+ * The ID there is that of the wake-up before. By itself, for the 512 bytes of stack that it has with its
+ * callees.
  */
-static __always_inline void identify_waker(
-	struct scratch *s, const struct offcpu_stack_id *next, struct offcpu_stack_id *last)
+__noinline int identify_waker(void)
 {
 	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a = hash_key[1] + 1, b = hash_key[0] + 1;
-	struct offcpu_ev_waker *ev = &s->waker;
-	const __u64 *words = (const __u64 *)&ev->waker;
+	struct scratch *s = my_scratch();
+	struct offcpu_ev_waker *ev;
+	struct offcpu_stack_id last;
+	const __u64 *words;
 
-	ev->waker.next = *next;
+	if (!s)
+		return 0;
+	ev = &s->waker;
+	last = ev->id;
+	words = (const __u64 *)&ev->waker;
 #pragma unroll
 	for (__u32 i = 0; i < sizeof(ev->waker) / 8; i++) {
 		a = (a ^ words[i]) * ma;
@@ -206,18 +212,16 @@ static __always_inline void identify_waker(
 	a = (a ^ b >> 32) * ma;
 	ev->id.hi = a ^ a >> 32 ?: 1;
 	ev->id.lo = (b ^ ev->id.hi) * mb;
-	if (ev->id.hi == last->hi && ev->id.lo == last->lo)
-		return;
-	*last = ev->id;
-	if (is_seen(&ev->id))
-		return;
+	if ((ev->id.hi == last.hi && ev->id.lo == last.lo) || is_seen(&ev->id))
+		return 0;
 	ev->type = OFFCPU_EV_WAKER;
 	if (!bpf_ringbuf_output(&ring, ev, sizeof(*ev), BPF_RB_NO_WAKEUP)) {
 		set_seen(&ev->id);
-		return;
+		return 0;
 	}
 	s->count.ring_waker++;
-	*last = no_stack(REASON_NOT_SEEN);
+	ev->id = no_stack(REASON_NOT_SEEN);
+	return 0;
 }
 
 EVENT("sched_waking")
@@ -244,7 +248,10 @@ int record_waking(__u64 *ctx)
 	if (from && from->steps < steps - 1)
 		from->steps = steps - 1;
 	for (__u32 i = 0; i < OFFCPU_WAKERS_MAX && i < steps; i++) {
-		identify_waker(s, next, &to->by[i]);
+		s->waker.waker.next = *next;
+		s->waker.id = to->by[i];
+		identify_waker();
+		to->by[i] = s->waker.id;
 		next = from ? &from->by[i] : &none;
 	}
 	to->early = !is_asleep(task);

@@ -1012,17 +1012,20 @@ static __always_inline bool v8_source_position(
 
 /* --- from a position to a line --- */
 
-/* Count the ends of lines among the bytes of source that were read; what is behind them is zero. */
-__noinline int v8_count(__u32 remote)
+#define V8_SOME 32 /* words of a source at once */
+
+/* The number of ends of lines in the words from AT on of the part of a source that was read. */
+__noinline int v8_count_some(__u32 remote, __u32 at)
 {
 	struct v8_events *ev = v8_events_of(remote);
 	__u64 sum = 0, wide;
 
-	if (!WATCHED(RUNTIME_V8) || !ev)
+	if (!WATCHED(RUNTIME_V8) || !ev || at > V8_CHUNK_BYTES / 8 - V8_SOME)
 		return 0;
 	wide = ev->wide;
-	for (__u32 i = 0; i < V8_CHUNK_BYTES / 8; i++) {
-		__u64 word = *(__u64 *)(ev->code.lines + i * 8), low = 0x7f7f7f7f7f7f7f7f;
+	barrier_var(at);
+	for (__u32 i = 0; i < V8_SOME; i++) {
+		__u64 word = *(__u64 *)(ev->code.lines + (at + i) * 8), low = 0x7f7f7f7f7f7f7f7f;
 
 		if (wide)
 			low = 0x7fff7fff7fff7fff;
@@ -1032,18 +1035,25 @@ __noinline int v8_count(__u32 remote)
 		word >>= wide ? 15 : 7;
 		sum += wide ? (word * 0x0001000100010001) >> 48 : (word * 0x0101010101010101) >> 56;
 	}
-	ev->lines += sum;
-	return 0;
+	return sum;
 }
 
-__noinline int v8_clear(__u32 remote)
+/* Count the ends of lines among the bytes of source that were read; what is behind them is zero. */
+static __always_inline void v8_count(struct v8_events *ev, bool remote)
+{
+	for (__u32 at = 0; at < V8_CHUNK_BYTES / 8; at += V8_SOME)
+		ev->lines += v8_count_some(remote, at);
+}
+
+__noinline int v8_clear_some(__u32 remote, __u32 at)
 {
 	struct v8_events *ev = v8_events_of(remote);
 
-	if (!WATCHED(RUNTIME_V8) || !ev)
+	if (!WATCHED(RUNTIME_V8) || !ev || at > V8_CHUNK_BYTES / 8 - V8_SOME)
 		return 0;
-	for (__u32 i = 0; i < V8_CHUNK_BYTES / 8; i++)
-		*(volatile __u64 *)(ev->code.lines + i * 8) = 0; /* not a call of memset */
+	barrier_var(at);
+	for (__u32 i = 0; i < V8_SOME; i++)
+		*(volatile __u64 *)(ev->code.lines + (at + i) * 8) = 0; /* not a call of memset */
 	return 0;
 }
 
@@ -1055,14 +1065,15 @@ static __always_inline long v8_chunk(struct task_struct *task, struct v8_events 
 	if (!ev->left)
 		return 1;
 	if (ev->left < V8_CHUNK_BYTES) {
-		v8_clear(remote);
+		for (__u32 at = 0; at < V8_CHUNK_BYTES / 8; at += V8_SOME)
+			v8_clear_some(remote, at);
 		n = ev->left;
 	}
 	barrier_var(n);
 	n &= 2 * V8_CHUNK_BYTES - 1;
 	if (script_read(task, ev->code.lines, n, ev->from))
 		return 1;
-	v8_count(remote);
+	v8_count(ev, remote);
 	ev->from += n;
 	ev->left -= n;
 	return 0;
