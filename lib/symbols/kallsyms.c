@@ -890,15 +890,23 @@ void kallsyms_find_many(const struct kallsyms *ks, const uint64_t *addrs, size_t
 		find_batch(ks, addrs + i, MIN(n - i, BATCH), ret + i);
 }
 
+/* Most names differ in their first two characters, without a call: every symbol of the kernel is compared. */
+static bool is_named(const struct ksymtext *t, const struct ksym *sym, const char *name)
+{
+	const char *own = name_of(t, sym->name);
+
+	return own[0] == name[0] && (!own[0] || (own[1] == name[1] && strcmp(own, name) == 0));
+}
+
 uint64_t kallsyms_address(const struct kallsyms *ks, const char *name)
 {
 	uint64_t best = 0;
 
 	for (size_t i = 0; i < ks->naliases && !best; i++)
-		if (strcmp(name_of(&ks->t, ks->aliases[i].name), name) == 0)
+		if (is_named(&ks->t, &ks->aliases[i], name))
 			best = ks->aliases[i].start;
 	for (size_t i = 0; i < ks->t.n && (!best || ks->t.syms[i].start < best); i++)
-		if (strcmp(name_of(&ks->t, ks->t.syms[i].name), name) == 0)
+		if (is_named(&ks->t, &ks->t.syms[i], name))
 			best = ks->t.syms[i].start;
 	return best;
 }
