@@ -21,20 +21,13 @@
 
 #ifndef OFFCPU_RAW
 
-/*
- * Is TASK certainly outside of the cgroup? One that was moved out may have a wait that began inside; then it
- * has storage, without which outside() does nothing. Other programs give tasks storage, too.
- */
-static __always_inline bool is_outside(struct task_struct *task, bool kthreads)
+/* Is a task with SET in the cgroup? */
+static __always_inline bool is_inside_by(struct css_set *set)
 {
 	__u64 subsys = IN_CODE(OFFCPU_CODE_SUBSYS);
 	struct cgroup_subsys_state **css;
-	struct css_set *set;
 	struct cgroup *cgrp;
 
-	if (!kthreads && task->flags & PF_KTHREAD)
-		return true;
-	set = task->cgroups;
 	if (subsys) {
 		css = (void *)set + bpf_core_field_offset(struct css_set, subsys) +
 		      (subsys - 1) * sizeof(*css);
@@ -42,9 +35,22 @@ static __always_inline bool is_outside(struct task_struct *task, bool kthreads)
 	} else {
 		cgrp = set->dfl_cgrp;
 	}
-	if (is_inside(cgrp, IN_CODE(OFFCPU_CODE_ID), IN_CODE(OFFCPU_CODE_LEVEL)))
-		return false;
+	return is_inside(cgrp, IN_CODE(OFFCPU_CODE_ID), IN_CODE(OFFCPU_CODE_LEVEL));
+}
+
+/*
+ * Is TASK, if it is not in the cgroup, no target for certain? One that was moved out may have a wait that
+ * began inside; then it has storage, without which outside() does nothing. Other programs give tasks storage,
+ * too.
+ */
+static __always_inline bool has_no_storage(struct task_struct *task)
+{
 	return bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage;
+}
+
+static __always_inline bool is_other_kthread(struct task_struct *task, __u64 who)
+{
+	return who == OFFCPU_WHO_CGROUP && task->flags & PF_KTHREAD;
 }
 
 static __always_inline bool is_other(struct task_struct *task)
@@ -54,14 +60,23 @@ static __always_inline bool is_other(struct task_struct *task)
 	if (who == OFFCPU_WHO_PROCESS)
 		return task->tgid != (__u32)IN_CODE(OFFCPU_CODE_ID);
 	if (who == OFFCPU_WHO_CGROUP || who == OFFCPU_WHO_CGROUP_KTHREADS)
-		return is_outside(task, who == OFFCPU_WHO_CGROUP_KTHREADS);
+		return is_other_kthread(task, who) || (has_no_storage(task) && !is_inside_by(task->cgroups));
 	return false;
 }
 
-/* For two tasks, the first of them current: is neither a target for certain? */
+/* For two tasks, the first of them current: is neither a target for certain? Often they have the same
+ * cgroups. */
 static __always_inline bool both_others(struct task_struct *a, struct task_struct *b)
 {
-	return is_other(a) && is_other(b);
+	__u64 who = IN_CODE(OFFCPU_CODE_WHO);
+	struct css_set *set;
+
+	if (who != OFFCPU_WHO_CGROUP && who != OFFCPU_WHO_CGROUP_KTHREADS)
+		return is_other(a) && is_other(b);
+	set = a->cgroups;
+	if (set != b->cgroups)
+		return is_other(a) && is_other(b);
+	return has_no_storage(a) && has_no_storage(b) && !is_inside_by(set);
 }
 
 #else
