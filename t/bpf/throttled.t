@@ -53,6 +53,15 @@ for name in "$group/inner:a cgroup below the one with the quota" "$group:a cgrou
 		"$name: it did not just lose the CPU, so the waits are recorded without --preempted"
 done
 
+# Two processes of it on one CPU: each is throttled, whichever of them has used up the rest.
+before=$(throttled_ns)
+run "$BIN/offcpu-record" -q --force -o "$TMP/q.cap" -- sh -c \
+	'echo $$ >"$0/cgroup.procs" && exec taskset -c 0 perl -e "\$end = time + 3; fork; 1 while time < \$end; wait"' "$group"
+said=$(($(throttled_ns) - before))
+throttled=$(waits "$TMP/q.cap" '$n += $w->{total_ns} if $w->{kind} eq "throttled"')
+between "$throttled" "$((said * 8 / 5))" "$((said * 5 / 2))" \
+	"of two processes on one CPU both are throttled ($throttled ns, each $said)"
+
 # The quota is in force before the recording begins.
 before=$(throttled_ns)
 sh -c 'echo $$ >"$0/cgroup.procs" && exec perl -e "1 while getppid() == $1"' "$group" "$$" &
