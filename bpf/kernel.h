@@ -94,6 +94,7 @@ struct rq {
 struct cfs_rq {
 	struct rq *rq;
 	unsigned int throttle_count; /* of it and those above it: how many have used up their quota */
+	__u64 throttled_clock_pelt_time; /* for how long one of them had; since 5.19 */
 };
 
 struct sched_entity {

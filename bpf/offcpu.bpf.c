@@ -163,6 +163,17 @@ static __always_inline bool key_init(
 	return true;
 }
 
+/* KEY is of the wait in W, which is over or cut here: if its thread lost the CPU, was it throttled then? */
+static __always_inline void key_judge(struct offcpu_key *key, const struct offcpu_wait *w)
+{
+	if (!(key->flags & OFFCPU_F_PREEMPTED) || !w->queue)
+		return;
+	if (was_throttled(w))
+		key->flags ^= OFFCPU_F_PREEMPTED | OFFCPU_F_THROTTLED;
+	else if (!record_preempted)
+		key->flags |= OFFCPU_F_DROP_PREEMPTED;
+}
+
 #ifndef OFFCPU_RAW
 #include "offcpu_wakers.bpf.h"
 #else
@@ -294,6 +305,7 @@ static __always_inline void finish(struct task_struct *task, struct scratch *s, 
 	__u64 came = 0;
 
 	s->key = start == OFFCPU_INITIAL ? w->initial : w->key;
+	key_judge(&s->key, w);
 	s->key.waker = waker_of(task, &s->key, start, &came);
 	if (w->pending && w->late_start == start) {
 		s->key.user = w->late;
@@ -422,6 +434,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		w->start = OFFCPU_UNKNOWN;
 		return;
 	}
+	if (key->flags & OFFCPU_F_PREEMPTED && !state_mask && may_be_throttled(task, w))
+		key->flags &= ~OFFCPU_F_DROP_PREEMPTED;
 	key->name = w->names;
 	if (state && !preempt)
 		key->flags |= call_flags(task);

@@ -128,6 +128,8 @@ struct offcpu_wait {
 	struct offcpu_stack_id late;
 	/* the thread's sched_info.run_delay when the wait of `key` began, and that of `initial` was found */
 	__u64 run_delay, initial_run_delay;
+	/* the run queue of a thread that lost its CPU, if that was throttled before, and for how long */
+	__u64 queue, queue_throttled;
 	/* --sample-stacks: where the thread was when the stacks of `key` were taken, and for how many more
 	   waits at that place they stand */
 	__u64 place_pc, place_sp, place_ns;
@@ -379,7 +381,7 @@ struct offcpu_fields {
 
 _Static_assert(sizeof(struct offcpu_key) == 80, "offcpu_key");
 _Static_assert(sizeof(struct offcpu_value) == 56, "offcpu_value");
-_Static_assert(sizeof(struct offcpu_wait) == 304, "offcpu_wait");
+_Static_assert(sizeof(struct offcpu_wait) == 320, "offcpu_wait");
 _Static_assert(sizeof(struct offcpu_woken) == 176, "offcpu_woken");
 _Static_assert(sizeof(struct offcpu_ev_waker) == 104, "offcpu_ev_waker");
 _Static_assert(sizeof(struct offcpu_ev_thread) == 80, "offcpu_ev_thread");

@@ -237,6 +237,7 @@ int open_waits(struct bpf_iter__task *ctx)
 	ev.type = OFFCPU_EV_OPEN;
 	ev.start = w->start;
 	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
+	key_judge(&ev.key, w);
 	if (w->pending && w->late_start == ev.start)
 		ev.key.user = w->late;
 	ev.runnable_ns = runnable_of(task, w, ev.start, false);

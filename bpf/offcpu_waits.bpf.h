@@ -89,6 +89,35 @@ static __always_inline bool is_throttled(struct task_struct *task)
 	return task->prio >= MAX_RT_PRIO && task->se.cfs_rq->throttle_count;
 }
 
+/* Are queues throttled with all threads on them, also those that wait for their CPU? (Linux 5.19 to 6.17) */
+static __always_inline bool queues_are_throttled(void)
+{
+	return !bpf_core_field_exists(struct task_struct___throttled, throttled) &&
+	       bpf_core_field_exists(struct cfs_rq, throttled_clock_pelt_time);
+}
+
+/* TASK, whose wait is W, has lost its CPU. May its queue be throttled meanwhile? If it has been before. */
+static __always_inline bool may_be_throttled(struct task_struct *task, struct offcpu_wait *w)
+{
+	w->queue = 0;
+	if (!queues_are_throttled() || !bpf_core_field_exists(task->se.cfs_rq) || task->prio < MAX_RT_PRIO)
+		return false;
+	w->queue_throttled = task->se.cfs_rq->throttled_clock_pelt_time;
+	if (w->queue_throttled)
+		w->queue = (__u64)task->se.cfs_rq;
+	return w->queue;
+}
+
+/* Has it been? */
+static __always_inline bool was_throttled(const struct offcpu_wait *w)
+{
+	struct cfs_rq *queue = (void *)w->queue;
+
+	return queues_are_throttled() &&
+	       (BPF_CORE_READ(queue, throttle_count) ||
+		       BPF_CORE_READ(queue, throttled_clock_pelt_time) != w->queue_throttled);
+}
+
 static __always_inline __u64 run_delay(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->sched_info) ? task->sched_info.run_delay : 0;
@@ -251,6 +280,16 @@ static __always_inline __u32 image_execs_new(struct task_struct *child)
 
 /* Not known: the recorder does not know where these are in a task and a run queue. */
 static __always_inline bool is_throttled(struct task_struct *task)
+{
+	return false;
+}
+
+static __always_inline bool may_be_throttled(struct task_struct *task, struct offcpu_wait *w)
+{
+	return false;
+}
+
+static __always_inline bool was_throttled(const struct offcpu_wait *w)
 {
 	return false;
 }

@@ -6,31 +6,6 @@
 . "$(dirname "$0")/../lib/record.sh"
 need_bpf
 
-# cgroup_with_quota: makes a cgroup that may run for 20 ms in each 100 ms, and prints its folder, or why not
-group=
-cgroup_with_quota() {
-	v1=$(awk '$3 == "cgroup" && $4 ~ /(^|,)cpu(,|$)/ { print $2; exit }' /proc/mounts)/stacktools-t.$$
-	v2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-	if [ "${v1%/*}" ] && mkdir "$v1" && echo 100000 >"$v1/cpu.cfs_period_us" && echo 20000 >"$v1/cpu.cfs_quota_us"; then
-		echo "$v1"
-	elif [ "$v2" ] && mkdir "$v2/stacktools-t.$$" && { echo +cpu >"$v2/cgroup.subtree_control"; } &&
-		echo "20000 100000" >"$v2/stacktools-t.$$/cpu.max"; then
-		echo "$v2/stacktools-t.$$"
-	else
-		rmdir "$v1" "$v2/stacktools-t.$$"
-		echo "no cgroup with a CPU quota can be made"
-	fi 2>/dev/null
-}
-# throttled_ns FOLDER
-throttled_ns() {
-	awk '$1 == "throttled_time" { print $2 } $1 == "throttled_usec" { printf "%d000\n", $2 }' "$1/cpu.stat"
-}
-clean() {
-	tap_cleanup
-	[ ! -d "$group" ] || until_true rmdir "$group"
-}
-trap clean EXIT
-
 mkfifo "$TMP/in"
 "$OBJ/t/work/kinds" "$TMP/log" <"$TMP/in" >"$TMP/pid" &
 exec 7>"$TMP/in"
@@ -134,33 +109,4 @@ for how in "in progress" "seen to begin"; do
 done
 kill "$pid"
 wait "$pid" 2>/dev/null
-
-# A process whose cgroup has a quota of the CPU: 20 ms in each 100 ms, which is in force before and after the
-# recording begins.
-group=$(cgroup_with_quota)
-if [ -d "$group" ]; then
-	sh -c 'echo $$ >"$1/cgroup.procs" && exec perl -e "1 while getppid() == \$ARGV[0]" "$2"' sh "$group" "$$" &
-	pid=$!
-	at_exit_kill "$pid"
-	until_true grep -qx "$pid" "$group/cgroup.procs"
-	sleep 0.5
-	before=$(throttled_ns "$group") began=$(date +%s%N)
-	rec "$TMP/q.cap" -d 3 -p "$pid"
-	after=$(throttled_ns "$group") ended=$(date +%s%N)
-	is "$(waits "$TMP/q.cap" '$n++ if $w->{kind} !~ /^(throttled|page-fault)$/ && $w->{total_ns} > 1e7')" 0 \
-		"a thread whose cgroup has used up its CPU quota is throttled, from the first wait on"
-	throttled=$(waits "$TMP/q.cap" '$n += $w->{total_ns} if $w->{kind} eq "throttled"')
-	ok "it is throttled while it is recorded" test "$((after - before))" -gt 200000000
-	# of the kernel's figure, the part of the time that was recorded: the recorder starts and ends in between
-	duration=$("$BIN/capinfo" --json "$TMP/q.cap" | perl -MCpanel::JSON::XS -0777 -ne 'print decode_json($_)->{duration_ns}')
-	share=$(perl -e 'printf "%d", $ARGV[0] * $ARGV[1] / $ARGV[2]' "$((after - before))" "$duration" "$((ended - began))")
-	between "$throttled" "$((share * 3 / 4))" "$((share * 5 / 4))" \
-		"for as long as the kernel says ($throttled of $share ns, a part of $((after - before)))"
-	is "$(waits "$TMP/q.cap" '$n++ if $w->{kind} eq "throttled" && ($w->{preempted} || $w->{state} ne "R")')" 0 \
-		"it did not just lose the CPU, so the wait is recorded without --preempted"
-	kill "$pid" 2>/dev/null
-	wait "$pid" 2>/dev/null
-else
-	skip "a thread whose cgroup has used up its CPU quota" "$group"
-fi
 tap_done
