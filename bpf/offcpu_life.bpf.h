@@ -120,8 +120,14 @@ static __always_inline bool life_identity(struct offcpu_ev_life *ev, struct task
 	return key_identity(&ev->key, task);
 }
 
+/* TASK is behind its exit, where no iterator finds it, but may still lose the CPU before its last switch. */
+static __always_inline bool has_ended(struct task_struct *task)
+{
+	return task->exit_state;
+}
+
 /*
- * The current thread leaves its CPU for the last time. By itself, as the programs' frames together have 512
+ * The current thread leaves its CPU after its end. By itself, as the programs' frames together have 512
  * bytes, and the event would be in that of the program at each switch.
  */
 __noinline int life_end(__u64 now)
@@ -135,6 +141,7 @@ __noinline int life_end(__u64 now)
 	compare_clocks(task, now);
 	if (life_until(task, w, now, &ev.life) && life_identity(&ev, task))
 		send_life(&ev);
+	w->life_from = OFFCPU_LIFE_REPORTED;
 	return 0;
 }
 
@@ -166,6 +173,11 @@ static __always_inline void life_of_image(struct task_struct *task)
 /* Not known: without BTF the recorder does not know where these members of a run queue are. */
 static __always_inline void compare_clocks(struct task_struct *task, __u64 now)
 {
+}
+
+static __always_inline bool has_ended(struct task_struct *task)
+{
+	return false;
 }
 
 static __always_inline int life_end(__u64 now)
