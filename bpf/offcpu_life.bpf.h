@@ -100,6 +100,35 @@ static __always_inline bool life_until(
 	return true;
 }
 
+/*
+ * The life of TASK up to NOW or, if it waits, to the beginning of that, so that each wait is whole in one of
+ * the parts of its life; W then has what the next part begins with. False if nothing is new, or if TASK is
+ * just being switched.
+ */
+static __always_inline bool life_so_far(
+	struct task_struct *task, struct offcpu_wait *w, __u64 now, struct offcpu_life *life)
+{
+	__u64 start = w->start;
+	bool blocked = start > OFFCPU_INITIAL;
+
+	if (!lives_known(task) || !task->on_cpu != blocked ||
+		!life_until(task, w, blocked ? start : now, life))
+		return false;
+	if (!blocked) {
+		life_begin(task, w, now);
+		return true;
+	}
+	if (life->queued_ns != OFFCPU_UNKNOWN_NS)
+		life->queued_ns = w->run_delay - (w->life_from ? w->life_queued : 0);
+	if (life->from_ns == start || task->on_cpu || w->start != start)
+		return false;
+	w->life_ran = task->se.sum_exec_runtime;
+	w->life_ran_at = 0;
+	w->life_queued = w->run_delay;
+	w->life_from = start;
+	return true;
+}
+
 static __always_inline void send_life(const struct offcpu_ev_life *life)
 {
 	struct scratch *s;
