@@ -50,8 +50,11 @@ void format_group(struct buf *b, const struct waits *w, enum ranking_by by, cons
 /* Append TEXT right-aligned in WIDTH columns, of which at least the first is blank. */
 void format_cell(struct buf *b, const char *text, size_t width);
 
-/* Lines about what the recording of W lacks, each after its title; none if nothing. */
-void format_lost(struct buf *b, const struct waits *w, const char *lost, const char *damaged);
+/* Lines about what the recording of W lacks, with titles INDENT columns from the left; none if nothing. */
+void format_lost(struct buf *b, const struct waits *w, int indent);
+
+/* Is it damaged, or incomplete? */
+const char *format_damaged(const struct waits *w);
 
 /* Columns of the table on stdout: WANTED, or if that is 0 the terminal's, at least 40, or 80. */
 size_t format_width(size_t wanted);

@@ -204,7 +204,7 @@ static void put_summary(struct buf *b, const struct report_print *p, const struc
 		format_clean(b, p->opts->kinds, strlen(p->opts->kinds));
 		buftext_str(b, "\n");
 	}
-	format_lost(b, w, "lost       ", "damaged    ");
+	format_lost(b, w, 0);
 }
 
 static void put_rest(struct buf *b, const struct report_print *p, const struct ranking_rest *rest,

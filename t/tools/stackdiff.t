@@ -288,6 +288,9 @@ incomplete "a recorder that lost something" "the recorder of '$TMP/b' lost somet
 like "$("$diff" "$TMP/a" "$TMP/b" 2>/dev/null)" '  lost     lost\.x 3, lost\.y 5' "the head has what was lost"
 in_file b "$(of_seconds 1.000)# damaged: at byte 7\n$(wait_of 1 4 4000 lock f)"
 incomplete "a damaged recording" "the recording of '$TMP/b' is damaged: at byte 7" "$TMP/b" "$TMP/a"
+in_file b "$(of_seconds 1.000)# incomplete: ends at byte 7\n$(wait_of 1 4 4000 lock f)"
+incomplete "a recording without its end" "the recording of '$TMP/b' is incomplete: ends at byte 7" "$TMP/b" "$TMP/a"
+like "$("$diff" "$TMP/b" "$TMP/a" 2>/dev/null)" '^  incomplete ends at byte 7$' "the head has where it ends"
 in_file b "$(of_seconds 1.000)$(wait_of 1 4 4000 lock f)ab 1/2 1.5: 7 offcpu-time: \n\t1 f (x)"
 incomplete "a record that is cut" "1 malformed line or record is skipped; the first is line [0-9]+ of '$TMP/b': a record cut short" "$TMP/a" "$TMP/b"
 in_file b 'p;a 5\np;b\n'

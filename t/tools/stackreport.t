@@ -277,6 +277,13 @@ if [ -n "$main" ] && "$OBJ/t/unit/resolve" --make "$TMP/a.cap" "$BIN/fold" "$BIN
 	"$BIN/symbolize" -q "$TMP/a.cap" | "$report" --tsv --all >"$TMP/want"
 	same "$out" "$TMP/want" "a capture has the rows of its text"
 	like "$(cat "$out")" 'main' "its functions have names"
+	"$OBJ/t/unit/resolve" --make "$TMP/t.cap" "$BIN/fold" "$BIN/fold" prog t "$main"
+	"$report" "$TMP/t.cap" >"$TMP/got" 2>"$TMP/err"
+	is "$("$BIN/capinfo" --verify "$TMP/t.cap" | sed 's/: /  /')" "$(grep -E '^(damaged|incomplete)' "$TMP/got" | sed 's/^[a-z]* */&/; s/ \{1,\}/  /')" \
+		"a capture without its trailer is as incomplete as capinfo says"
+	like "$("$report" --json "$TMP/t.cap" 2>/dev/null)" '"incomplete": "ends at byte [0-9]+ without a trailer' "so it is in JSON"
+	head -c $(($(wc -c <"$TMP/a.cap") - 20)) "$TMP/a.cap" >"$TMP/cut.cap"
+	like "$("$report" "$TMP/cut.cap" 2>/dev/null)" '^damaged    cut at byte [0-9]+' "one that is cut elsewhere is damaged"
 	"$BIN/symbolize" -q "$TMP/a.cap" >"$TMP/a.txt"
 	run "$report" --tsv --all "$TMP/a.cap" "$TMP/a.txt" "$TMP/a.cap"
 	is "$rc:$(awk 'NR > 1 { n += $2 } END { print n }' "$out")" \
