@@ -140,7 +140,7 @@ static void put_parts(
 
 	buftext_str(b, "\n");
 	if (n < path->n)
-		buftext_printf(b, "the %zu greatest of ", n);
+		format_greatest(b, n, "", "");
 	format_counted(b, path->n, "part of the path", "parts of the path");
 	buftext_str(b, "; % of ");
 	buftext_str(b, format_time(text, path->total));

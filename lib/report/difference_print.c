@@ -234,7 +234,7 @@ static void put_table(struct buf *b, const struct difference_print *p, const str
 
 	put_head(b, p, d);
 	buftext_str(b, "\n");
-	if (format_heading(b, p->by, n, d->n, "greatest changes", "nothing to compare\n")) {
+	if (format_heading(b, p->by, n, d->n, " change", " changes", "nothing to compare\n")) {
 		buftext_str(b, "\n   #   before    after    change factor   errors");
 		if (!by_stack || after->groups.n + before->groups.n == 0 ||
 			(d->waits[0]->has_kind && d->waits[1]->has_kind))

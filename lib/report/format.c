@@ -456,15 +456,23 @@ const char *format_title(enum ranking_by by)
 	return titles[by];
 }
 
-bool format_heading(
-	struct buf *b, enum ranking_by by, size_t n, size_t all, const char *greatest, const char *nothing)
+void format_greatest(struct buf *b, size_t n, const char *one, const char *many)
+{
+	buftext_str(b, "the ");
+	if (n != 1)
+		buftext_printf(b, "%zu ", n);
+	buftext_printf(b, "greatest%s of ", format_plural(n, one, many));
+}
+
+bool format_heading(struct buf *b, enum ranking_by by, size_t n, size_t all, const char *one,
+	const char *many, const char *nothing)
 {
 	if (!all) {
 		buftext_str(b, nothing);
 		return false;
 	}
 	if (n < all)
-		buftext_printf(b, "the %zu %s of ", n, greatest);
+		format_greatest(b, n, one, many);
 	format_counted(b, all, format_noun(by, 1), format_noun(by, 2));
 	return true;
 }

@@ -241,7 +241,7 @@ void report_table(struct buf *b, const struct report_print *p, const struct rank
 
 	put_summary(b, p, r);
 	buftext_str(b, "\n");
-	if (format_heading(b, by, n, g->n, "greatest", "nothing to rank:\n")) {
+	if (format_heading(b, by, n, g->n, "", "", "nothing to rank:\n")) {
 		buftext_str(b, "; % of ");
 		format_sum(b, p->waits, ranked);
 		buftext_str(b, ranked == (by_last ? r->last.total : r->all.total)

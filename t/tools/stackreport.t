@@ -110,7 +110,7 @@ waited once, all the time: 2.000 s in 1 place of 1 thread; --all ranks them too"
 run "$report" --by process "$TMP/in"
 like "$(tail -n 4 "$out")" '^  1\. 4\.900 us  100\.0       5   980 ns 2\.000 us       2  ab 1$' "--by process names a process"
 run "$report" --top 1 "$TMP/in"
-like "$(cat "$out")" '^the 1 greatest of 2 places; % of 4.900 us' "--top limits the table, and percentages are of all that is ranked"
+like "$(cat "$out")" '^the greatest of 2 places; % of 4.900 us' "--top limits the table, and percentages are of all that is ranked"
 run "$report" --function main "$TMP/in"
 is "$rc:$(cat "$out" "$err")" "0:function   main
 total      2.000 s in 6 waits of 3 threads
