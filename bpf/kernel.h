@@ -164,6 +164,7 @@ struct task_struct {
 	unsigned int __state;
 	void *stack;
 	unsigned int flags;
+	int exit_state;
 	unsigned int on_cpu;
 	unsigned int on_rq;
 	int prio; /* below MAX_RT_PRIO: a real-time class */

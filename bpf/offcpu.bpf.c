@@ -422,8 +422,9 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		compare_clocks(now);
 	else if (w->start != OFFCPU_ON_CPU)
 		finish_late(task, s, w, now);
-	if (last) {
+	if (last || (preempt && has_ended(task)))
 		life_end(now);
+	if (last) {
 		wait_drop(task, w);
 		return;
 	}

@@ -58,8 +58,13 @@ enum offcpu_start {
 enum offcpu_phase { OFFCPU_IDLE, OFFCPU_ARMED, OFFCPU_RECORDING, OFFCPU_FROZEN };
 
 /* What the iterator writes: the storage of a thread, struct offcpu_wait, struct offcpu_woken; or struct
-   offcpu_ev_life. */
-enum offcpu_storage { OFFCPU_STORAGE_WAITS, OFFCPU_STORAGE_WAKERS, OFFCPU_STORAGE_LIVES };
+   offcpu_ev_life, of which there may be another later, or not. */
+enum offcpu_storage {
+	OFFCPU_STORAGE_WAITS,
+	OFFCPU_STORAGE_WAKERS,
+	OFFCPU_STORAGE_LIVES_SO_FAR,
+	OFFCPU_STORAGE_LIVES
+};
 
 /* The values of offcpu_wait.life_from that are not a time. */
 enum offcpu_life_from {

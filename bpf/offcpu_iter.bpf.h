@@ -185,12 +185,19 @@ static __always_inline void leave_out_open(struct task_struct *task)
 static __always_inline void write_life(struct bpf_iter__task *ctx, struct task_struct *task)
 {
 	struct offcpu_wait *w = wait_get(task, false);
+	__u64 now = bpf_ktime_get_ns();
 	struct offcpu_ev_life ev = {};
 
-	if (!w || !wanted(task) || not_owned(task) || !life_until(task, w, bpf_ktime_get_ns(), &ev.life) ||
-		!life_identity(&ev, task))
+	if (!w || !wanted(task) || not_owned(task) || !life_identity(&ev, task))
 		return;
-	w->life_from = OFFCPU_LIFE_REPORTED;
+	if (storage == OFFCPU_STORAGE_LIVES_SO_FAR) {
+		if (!life_so_far(task, w, now, &ev.life))
+			return;
+	} else {
+		if (!life_until(task, w, now, &ev.life))
+			return;
+		w->life_from = OFFCPU_LIFE_REPORTED;
+	}
 	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 }
 
@@ -204,7 +211,7 @@ static __always_inline void write_held(struct bpf_iter__task *ctx, struct task_s
 		w = wait_get(task, false);
 		if (w)
 			bpf_seq_write(ctx->meta->seq, w, sizeof(*w));
-	} else if (storage == OFFCPU_STORAGE_LIVES) {
+	} else if (storage >= OFFCPU_STORAGE_LIVES_SO_FAR) {
 		write_life(ctx, task);
 	} else {
 		by = bpf_task_storage_get(&woken, task, NULL, 0);

@@ -97,6 +97,35 @@ static __always_inline bool life_until(
 	return true;
 }
 
+/*
+ * The life of TASK up to NOW or, if it waits, to the beginning of that, so that each wait is whole in one of
+ * the parts of its life; W then has what the next part begins with. False if nothing is new, or if TASK is
+ * just being switched.
+ */
+static __always_inline bool life_so_far(
+	struct task_struct *task, struct offcpu_wait *w, __u64 now, struct offcpu_life *life)
+{
+	__u64 start = w->start;
+	bool blocked = start > OFFCPU_INITIAL;
+
+	if (!lives_known(task) || !task->on_cpu != blocked ||
+		!life_until(task, w, blocked ? start : now, life))
+		return false;
+	if (!blocked) {
+		life_begin(task, w, now);
+		return true;
+	}
+	if (life->queued_ns != OFFCPU_UNKNOWN_NS)
+		life->queued_ns = w->run_delay - (w->life_from ? w->life_queued : 0);
+	if (life->from_ns == start || task->on_cpu || w->start != start)
+		return false;
+	w->life_ran = task->se.sum_exec_runtime;
+	w->life_ran_at = 0;
+	w->life_queued = w->run_delay;
+	w->life_from = start;
+	return true;
+}
+
 static __always_inline void send_life(const struct offcpu_ev_life *life)
 {
 	struct scratch *s;
@@ -117,8 +146,14 @@ static __always_inline bool life_identity(struct offcpu_ev_life *ev, struct task
 	return key_identity(&ev->key, task);
 }
 
+/* TASK is behind its exit, where no iterator finds it, but may still lose the CPU before its last switch. */
+static __always_inline bool has_ended(struct task_struct *task)
+{
+	return task->exit_state;
+}
+
 /*
- * The current thread leaves its CPU for the last time. By itself, as the programs' frames together have 512
+ * The current thread leaves its CPU after its end. By itself, as the programs' frames together have 512
  * bytes, and the event would be in that of the program at each switch.
  */
 __noinline int life_end(__u64 now)
@@ -132,6 +167,7 @@ __noinline int life_end(__u64 now)
 	compare_clocks(now);
 	if (life_until(task, w, now, &ev.life) && life_identity(&ev, task))
 		send_life(&ev);
+	w->life_from = OFFCPU_LIFE_REPORTED;
 	return 0;
 }
 
@@ -163,6 +199,11 @@ static __always_inline void life_of_image(struct task_struct *task)
 /* Not known: without BTF the recorder does not know where these members of a run queue are. */
 static __always_inline void compare_clocks(__u64 now)
 {
+}
+
+static __always_inline bool has_ended(struct task_struct *task)
+{
+	return false;
 }
 
 static __always_inline int life_end(__u64 now)

@@ -142,7 +142,7 @@ static int report(const struct side *s)
 	}
 	if (w->damaged && !s->source.incomplete) {
 		text = waits_string(w, w->damaged, &len);
-		cli_warn(&cli, "the recording of '%s' is damaged: %.*s", name, (int)len, text);
+		cli_warn(&cli, "the recording of '%s' is %s: %.*s", name, format_damaged(w), (int)len, text);
 	}
 	if (w->n_lost && !s->source.incomplete) {
 		text = waits_string(w, w->lost[0].name, &len);

@@ -70,9 +70,9 @@ void cap_writer_jit(struct cap_writer *w, const struct cap_jit *j);
 void cap_writer_name(struct cap_writer *w, const struct cap_name *n);
 
 /*
- * From now on keep samples and waits only of the last KEEP_NS (UINT64_MAX: of all time), and as many as a
- * capture of MAX_BYTES has room for (0: any number), in the file FD of result_file_scratch(), which is ours
- * then: cap_writer_flush() drops older ones and writes neither them nor counters to the capture.
+ * From now on keep samples, waits and lives only of the last KEEP_NS (UINT64_MAX: of all time), and as many
+ * as a capture of MAX_BYTES has room for (0: any number), in the file FD of result_file_scratch(), which is
+ * ours then: cap_writer_flush() drops older ones and writes neither them nor counters to the capture.
  */
 void cap_writer_ring(struct cap_writer *w, int fd, uint64_t keep_ns, uint64_t max_bytes);
 

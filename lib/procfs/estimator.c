@@ -5,7 +5,9 @@
 
 void estimator_born(struct estimator *w, uint64_t began_ns)
 {
-	*w = (struct estimator){ .begun = true, .has_account = true, .at_ns = began_ns };
+	*w = (struct estimator){
+		.begun = true, .has_account = true, .at_ns = began_ns, .since = { true, began_ns, 0, 0 }
+	};
 }
 
 /* Counters only go up. One that goes back belongs to another thread, or is a kernel bug. */
@@ -25,6 +27,26 @@ static void take_account(struct estimator *w, const struct estimator_sample *now
 	w->voluntary = now->voluntary;
 	if (!now->same)
 		w->waiting = now->waiting;
+}
+
+static void begin_life(struct estimator *w)
+{
+	w->since.has_account = w->has_account;
+	w->since.at_ns = w->at_ns;
+	w->since.run_ns = w->run_ns;
+	w->since.delay_ns = w->delay_ns;
+}
+
+bool estimator_life(struct estimator *w, struct estimator_life *ret)
+{
+	const bool known = w->begun && w->has_account && w->since.has_account && w->at_ns >= w->since.at_ns &&
+			   w->run_ns >= w->since.run_ns && w->delay_ns >= w->since.delay_ns;
+
+	if (known)
+		*ret = (struct estimator_life){ w->since.at_ns, w->at_ns, w->run_ns - w->since.run_ns,
+			w->delay_ns - w->since.delay_ns };
+	begin_life(w);
+	return known;
 }
 
 /* Off-CPU time, only by what was seen at both ends of DT. */
@@ -130,6 +152,7 @@ static void settle_running(struct estimator *w, uint64_t lag_ns, uint64_t from_n
 static void first_sample(struct estimator *w, const struct estimator_sample *now)
 {
 	take_account(w, now);
+	begin_life(w);
 	w->waiting = now->waiting;
 	if (!now->waiting)
 		return;

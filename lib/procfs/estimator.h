@@ -70,6 +70,11 @@ struct estimator {
 	bool initial;
 	struct estimator_place place;
 	uint64_t began_ns, wait_ns;
+	/* of the first sample, or of the last estimator_life() */
+	struct {
+		bool has_account;
+		uint64_t at_ns, run_ns, delay_ns;
+	} since;
 	/* of the last sample */
 	bool has_account;
 	uint64_t at_ns, run_ns, delay_ns, slices, voluntary;
@@ -107,6 +112,18 @@ void estimator_disturbed(
  * the next wait is shorter by that.
  */
 void estimator_exec(struct estimator *w, const struct estimator_sink *sink);
+
+/* What a thread did from one sample to another, by the account. */
+struct estimator_life {
+	uint64_t from_ns, to_ns;
+	uint64_t run_ns, delay_ns; /* of that time: on a CPU; waiting for one */
+};
+
+/*
+ * What the thread did from its first sample, or from the last call of this, up to the last sample. False if
+ * there is no account of that, or it is another thread's by now.
+ */
+bool estimator_life(struct estimator *w, struct estimator_life *ret);
 
 /*
  * The thread or (OPEN) the recording has ended: hand out what is left. Nothing is

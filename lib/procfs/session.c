@@ -235,6 +235,7 @@ static void add_waits(const struct procfs_reported *t, struct counters *c)
 		{ "lost.memory", t->rows_lost },
 		{ "lost.memory_ns", t->rows_lost_ns },
 		{ "lost.maps", t->procs.maps_lost },
+		{ "threads.lives_lost", t->procs.lives_lost },
 		{ "helper.requests", t->helper.requested },
 		{ "helper.lost", t->helper.lost },
 		{ "broker.requests", t->broker.requested },
@@ -569,7 +570,9 @@ static void take_done(void *ctx, const struct estimator_done *d)
 {
 	const struct whose *w = ctx;
 	struct offcpu_key key = { .state = STATE_UNKNOWN };
-	const struct offcpu_value v = { d->total_ns, d->count, d->max_ns, d->first_ns, d->last_ns, 0, 0 };
+	/* the account counts apart how long it was runnable */
+	const struct offcpu_value v = { d->total_ns, d->count, d->max_ns, d->first_ns, d->last_ns, 0,
+		w->t->wait.has_account ? d->count : 0 };
 
 	key.flags = (d->open ? CAPTURE_SAMPLE_OPEN : 0) | (d->initial ? CAPTURE_SAMPLE_INITIAL : 0);
 	if (d->place) {
@@ -589,7 +592,7 @@ static void take_delayed(void *ctx, uint64_t n, uint64_t ns, uint64_t until_ns)
 	const struct whose *w = ctx;
 	struct offcpu_key key = { .flags = CAPTURE_SAMPLE_PREEMPTED };
 	uint64_t from_ns = until_ns - MIN(ns, until_ns);
-	const struct offcpu_value v = { ns, n, ns / n, from_ns, from_ns, 0, 0 };
+	const struct offcpu_value v = { ns, n, ns / n, from_ns, from_ns, ns, n };
 
 	kernel_stacks_named(w->r->places, "waiting for a CPU", &key.kernel);
 	kernel_stacks_between(w->r->places, &key.user);
@@ -620,6 +623,24 @@ static void announce(struct sample_round *r, struct procset_thread *t)
 
 	memcpy(ev.comm, t->comm, sizeof(ev.comm));
 	process_table_announce(r->procs, &ev);
+}
+
+/* What T did up to its last sample is to be written, if it is known. */
+static void take_life(struct sample_round *r, struct procset_thread *t)
+{
+	const struct procparse_status *st = &t->sampled.status;
+	struct offcpu_ev_life ev = { .ns_tid = st->ns_tid ? st->ns_tid : t->sampled.tid,
+		.key = { .tgid = t->sampled.pid,
+			.tid = t->sampled.tid,
+			.start_boot_ns = t->proc->start_boot_ns,
+			.exec_id = t->proc->exec_id } };
+	struct estimator_life life;
+
+	if (!estimator_life(&t->wait, &life))
+		return;
+	ev.life = (struct offcpu_life){ life.from_ns, life.to_ns, life.run_ns, life.delay_ns, 0 };
+	memcpy(ev.comm, t->comm, sizeof(ev.comm));
+	process_table_life(r->procs, &ev);
 }
 
 /* P is another image now, or was not known before. */
@@ -707,6 +728,7 @@ static void forget(struct sample_round *r, size_t at)
 	struct whose whose = { r, t };
 	const struct estimator_sink sink = { &whose, take_done, take_delayed };
 
+	take_life(r, t);
 	estimator_end(&t->wait, false, &sink, &r->reported->sums);
 	sampler_forget(&r->sampler, &t->sampled);
 	procset_remove(&r->set, at);
@@ -751,6 +773,11 @@ static void note_changes(struct sample_round *r, struct procset_thread *t, const
 	if (st->image == PROCPARSE_NO_IMAGE)
 		return;
 	if (exec) {
+		/* the thread that did it has this number now: of several, it may have been any */
+		if (t->proc->n_threads == 1)
+			take_life(r, t);
+		else
+			estimator_life(&t->wait, &(struct estimator_life){ 0 });
 		estimator_exec(&t->wait, sink);
 		on_exec(r, t, st);
 	}
@@ -835,7 +862,10 @@ static struct estimator_sample account_of(
 		.place = t->place };
 }
 
-/* A thread that began during the recording had done nothing when it began. */
+/*
+ * A thread that began during the recording had done nothing when it began. One that existed already at the
+ * scan before is recorded since now.
+ */
 static void begin_thread(struct sample_round *r, struct procset_thread *t, const struct sampler_seen *s)
 {
 	uint64_t began = ticks_ns(s->stat.start_ticks);
@@ -843,9 +873,9 @@ static void begin_thread(struct sample_round *r, struct procset_thread *t, const
 	t->start_ticks = s->stat.start_ticks;
 	memcpy(t->comm, s->stat.comm, sizeof(t->comm));
 	announce(r, t);
-	if (r->baseline)
-		return;
 	began -= MIN(r->boot_ahead_ns, began);
+	if (r->baseline || began + ticks_ns(1) < r->scanned_ns)
+		return;
 	estimator_born(&t->wait, MIN(MAX(began, r->scanned_ns), time_of(r, s)));
 }
 
@@ -1029,6 +1059,7 @@ static void sample_round_end(struct sample_round *r)
 		struct whose whose = { r, r->set.threads[i] };
 		const struct estimator_sink sink = { &whose, take_done, take_delayed };
 
+		take_life(r, r->set.threads[i]);
 		estimator_end(&r->set.threads[i]->wait, true, &sink, &r->reported->sums);
 	}
 }
@@ -1146,6 +1177,7 @@ static void bring_up(struct procfs_session *r)
 static int flush(struct procfs_session *r, struct err *e)
 {
 	procrows_write(&r->rows, r->out, rescan_process, r);
+	process_table_write_lives(r->procs, false, r->out);
 	kernel_stacks_write(r->places, r->out);
 	process_table_flush(r->procs, now_ns(), r->out);
 	bring_up(r);

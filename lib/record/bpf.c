@@ -60,6 +60,8 @@ static void *run_install(void *ctx)
 {
 	struct aggmap *m = ctx;
 
+	if (m->before)
+		m->before(m->before_ctx);
 	m->installed = install_map(m, m->installing_fd);
 	__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -1058,8 +1060,9 @@ struct offcpu {
 	struct rawtasks tasks; /* mode raw */
 	struct offcpu_ev_thread *reported; /* threads that no event reports: for the next drain */
 	size_t n_reported, max_reported;
-	struct offcpu_ev_life *lives; /* of the threads that live when the recording ends */
+	struct offcpu_ev_life *lives; /* of the threads that live at a swap, or when the recording ends */
 	size_t n_lives, max_lives;
+	bool lives_wanted; /* with this swap */
 };
 
 static bool is_raw(const struct offcpu *o)
@@ -1540,8 +1543,41 @@ void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink)
 	o->sink = NULL;
 }
 
-void offcpu_begin_swap(struct offcpu *o)
+/* Without memory it is not known. */
+static void keep_life(void *ctx, const void *record)
 {
+	struct offcpu *o = ctx;
+
+	if (base_grow(&o->lives, &o->max_lives, o->n_lives + 1, sizeof(*o->lives)) == 0)
+		memcpy(&o->lives[o->n_lives++], record, sizeof(*o->lives));
+	else
+		o->open.ring_life++;
+}
+
+static int find_lives(struct offcpu *o, enum offcpu_storage what, struct err *e)
+{
+	int rc;
+
+	if (o->opts.no_waits || is_raw(o))
+		return 0;
+	o->progs.base->bss->storage = what;
+	rc = taskiter_run(
+		o->progs.iters->progs.open_waits, o->only, sizeof(struct offcpu_ev_life), keep_life, o, e);
+	o->progs.base->bss->storage = OFFCPU_STORAGE_WAITS;
+	return rc;
+}
+
+static void divide_lives(void *ctx)
+{
+	find_lives(ctx, OFFCPU_STORAGE_LIVES_SO_FAR, NULL);
+}
+
+/* At the time of the swap, or of the drain: then each wait is passed with the life that it is a part of. */
+void offcpu_begin_swap(struct offcpu *o, bool lives)
+{
+	o->lives_wanted = lives;
+	o->agg.before = lives && !o->opts.events ? divide_lives : NULL;
+	o->agg.before_ctx = o;
 	aggmap_begin_swap(&o->agg);
 }
 
@@ -1558,6 +1594,11 @@ int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err
 	if (rc)
 		return rc;
 	o->inserted_at_swap = o->progs.base->bss->inserted;
+	if (o->lives_wanted && o->opts.events)
+		divide_lives(o);
+	for (size_t i = 0; i < o->n_lives && sink->life; i++)
+		sink->life(sink->ctx, &o->lives[i]);
+	o->n_lives = 0;
 	offcpu_drain(o, sink);
 	return aggmap_empty(&o->agg, sink->sample, sink->ctx, e);
 }
@@ -1570,7 +1611,7 @@ int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err
  */
 static int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 {
-	offcpu_begin_swap(o);
+	offcpu_begin_swap(o, false);
 	return offcpu_end_swap(o, sink, e);
 }
 
@@ -1671,54 +1712,29 @@ int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 			    sizeof(struct offcpu_wait), take_held_wait, &to, e);
 }
 
-/* Without memory it is not known. */
-static void keep_life(void *ctx, const void *record)
+/* Whoever runs, or does not, is taken to do so until the end. */
+static void end_lives(struct offcpu *o, uint64_t stop_ns)
 {
-	struct offcpu *o = ctx;
+	for (size_t i = 0; i < o->n_lives; i++) {
+		struct offcpu_life *life = &o->lives[i].life;
 
-	if (base_grow(&o->lives, &o->max_lives, o->n_lives + 1, sizeof(*o->lives)) == 0)
-		memcpy(&o->lives[o->n_lives++], record, sizeof(*o->lives));
-	else
-		o->open.ring_life++;
-}
-
-/* Just before the end, since threads run on after it. Whoever runs, or does not, then is taken to do so until
- * the end. */
-static int find_lives(struct offcpu *o, struct err *e)
-{
-	int rc;
-
-	if (o->opts.no_waits || is_raw(o))
-		return 0;
-	o->progs.base->bss->storage = OFFCPU_STORAGE_LIVES;
-	rc = taskiter_run(
-		o->progs.iters->progs.open_waits, o->only, sizeof(struct offcpu_ev_life), keep_life, o, e);
-	o->progs.base->bss->storage = OFFCPU_STORAGE_WAITS;
-	return rc;
-}
-
-static void pass_lives(const struct offcpu *o, const struct offcpu_sink *sink, uint64_t stop_ns)
-{
-	for (size_t i = 0; i < o->n_lives && sink->life; i++) {
-		struct offcpu_ev_life *ev = &o->lives[i];
-
-		if (ev->life.runs)
-			ev->life.ran_ns += stop_ns - ev->life.to_ns;
-		ev->life.to_ns = stop_ns;
-		sink->life(sink->ctx, ev);
+		if (life->runs)
+			life->ran_ns += stop_ns - life->to_ns;
+		life->to_ns = stop_ns;
 	}
 }
 
 int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
 {
 	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
-	int rc = find_lives(o, e);
+	/* just before the end, since threads run on after it */
+	int rc = find_lives(o, OFFCPU_STORAGE_LIVES, e);
 
 	if (rc)
 		return rc;
 	oc.stop_ns = *stop_ns = now_ns();
 	set_phase(o, OFFCPU_FROZEN);
-	pass_lives(o, sink, *stop_ns);
+	end_lives(o, *stop_ns);
 	/* after the swap, which waits for all programs that run, none is inside the recording part */
 	rc = offcpu_swap(o, sink, e);
 	if (rc)

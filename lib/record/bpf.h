@@ -38,6 +38,8 @@ struct aggmap {
 	pthread_t installer;
 	bool installing;
 	int installing_fd; /* the map being put into the slot */
+	void (*before)(void *ctx); /* called in that thread before a swap; NULL = nothing is */
+	void *before_ctx;
 	int installed; /* result of the installer, 0 or -errno; valid when `done` */
 	int done; /* atomic */
 };
@@ -245,8 +247,12 @@ void offcpu_drain(struct offcpu *o, const struct offcpu_sink *sink);
  * Swap the aggregation maps in steps, to do other work while the kernel waits:
  * begin, poll offcpu_swapped(), end. The end drains the ring buffer and then
  * passes the samples of the old map to the sink.
+ *
+ * LIVES: it also passes what threads did since the last swap with LIVES, of each up to now or to the
+ * beginning of the wait that it is in; without memory or the like, the next swap does. It takes a pass over
+ * all threads of the machine, unless a single process is recorded.
  */
-void offcpu_begin_swap(struct offcpu *o);
+void offcpu_begin_swap(struct offcpu *o, bool lives);
 bool offcpu_swapped(struct offcpu *o);
 int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
 

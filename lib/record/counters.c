@@ -77,7 +77,7 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "stacks.user_failed", st->bpf.user_failed },
 		{ "stacks.resent", st->bpf.ring_full },
 		{ "names.resent", st->bpf.ring_thread },
-		{ "threads.lives_lost", st->bpf.ring_life },
+		{ "threads.lives_lost", st->bpf.ring_life + st->procs.lives_lost },
 		{ "names.kernel_missing", st->stacks.kernel_unnamed },
 		{ "files.unread", st->procs.files_unread },
 		{ "clock.back", st->bpf.clock_back },

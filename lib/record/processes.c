@@ -546,6 +546,12 @@ enum past_maps_code past_maps_find(const struct past_maps *p, const struct past_
 
 #define FORGET_BATCH 256
 
+/* What a thread did, until the capture has its process. */
+struct pending_life {
+	struct offcpu_ev_life of;
+	bool tried; /* by a flush that did not know the process */
+};
+
 struct process_table {
 	bool all, follow;
 	struct worker *broker;
@@ -562,6 +568,8 @@ struct process_table {
 	bool any_stale;
 	bool of_some; /* events are those of some processes */
 	bool unwatched; /* see process_table_unwatched() */
+	struct pending_life *lives;
+	size_t n_lives, max_lives;
 	struct process_table_stats stats;
 };
 
@@ -591,6 +599,7 @@ void process_table_free(struct process_table *t)
 	imagetab_free(&t->images);
 	threadtab_free(&t->threads);
 	file_table_free(t->files);
+	free(t->lives);
 	if (t->scanning)
 		closedir(t->scanning);
 	free(t);
@@ -1246,14 +1255,48 @@ static struct thread *thread_of_life(struct process_table *t, const struct offcp
 	return th;
 }
 
-uint32_t process_table_life(struct process_table *t, const struct offcpu_ev_life *ev, struct cap_writer *w)
+void process_table_life(struct process_table *t, const struct offcpu_ev_life *ev)
+{
+	if (base_grow(&t->lives, &t->max_lives, t->n_lives + 1, sizeof(*t->lives)) == 0)
+		t->lives[t->n_lives++] = (struct pending_life){ *ev, false };
+	else
+		t->stats.lives_lost++;
+}
+
+/* False if the capture does not have its process. */
+static bool emit_life(struct process_table *t, const struct offcpu_ev_life *ev, struct cap_writer *w)
 {
 	struct thread *th = thread_of_life(t, ev);
+	const struct offcpu_life *life = &ev->life;
+	uint32_t proc;
 
 	if (!th || t->images.images[th->image].cap_id == CAPTURE_NONE)
-		return CAPTURE_NONE;
+		return false;
+	proc = t->images.images[th->image].cap_id;
 	emit_thread(t, th, w);
-	return t->images.images[th->image].cap_id;
+	cap_writer_life(w, &(struct cap_life){ .proc = proc,
+				   .tid = ev->key.tid,
+				   .from_ns = life->from_ns,
+				   .to_ns = life->to_ns,
+				   .on_cpu_ns = life->ran_ns,
+				   .is_split = life->queued_ns != OFFCPU_UNKNOWN_NS,
+				   .runnable_ns = life->queued_ns });
+	return true;
+}
+
+void process_table_write_lives(struct process_table *t, bool more, struct cap_writer *w)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->n_lives; i++) {
+		struct pending_life *p = &t->lives[i];
+
+		if (emit_life(t, &p->of, w) || (p->tried && !more))
+			continue;
+		p->tried = true;
+		t->lives[kept++] = *p;
+	}
+	t->n_lives = kept;
 }
 
 static bool thread_is_over(const void *ctx, const struct thread *th)

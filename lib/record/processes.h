@@ -283,11 +283,15 @@ void process_table_announce(struct process_table *t, const struct offcpu_ev_thre
 uint32_t process_table_emit(struct process_table *t, const struct offcpu_key *key, uint64_t first_ns,
 	bool waker, struct cap_writer *w);
 
+/* What a thread did is to be written; copied. */
+void process_table_life(struct process_table *t, const struct offcpu_ev_life *ev);
+
 /*
- * The capture's id of the image that EV's thread belongs to, or CAPTURE_NONE if the capture has no such
- * image. Writes the thread to W first, if it had no wait.
+ * Write that, after the waits of a flush, with the threads that had none. A process that is not in the
+ * capture yet may come with the next flush or, while there are MORE waits whose stacks are not known yet,
+ * with a later one. What threads of any other did is dropped.
  */
-uint32_t process_table_life(struct process_table *t, const struct offcpu_ev_life *ev, struct cap_writer *w);
+void process_table_write_lives(struct process_table *t, bool more, struct cap_writer *w);
 
 /*
  * Write what changed since then for images in the capture. Forget images that
@@ -362,6 +366,7 @@ struct process_table_stats {
 	uint64_t waker_maps_lost; /* the same, of processes that only woke others */
 	uint64_t files_unread;
 	uint64_t events_lost; /* records that the kernel dropped */
+	uint64_t lives_lost; /* for lack of memory */
 };
 
 void process_table_stats(const struct process_table *t, struct process_table_stats *ret);

@@ -853,12 +853,6 @@ struct row {
 	struct offcpu_value value;
 };
 
-/* What a thread did, until the capture has its process. */
-struct pending_life {
-	struct offcpu_ev_life of;
-	bool tried; /* by a flush that did not know the process */
-};
-
 struct recorder {
 	struct session_parts p;
 	struct waker_table *wakers; /* NULL = not recorded */
@@ -888,9 +882,6 @@ struct recorder {
 	bool symbols_refused; /* the error was reported */
 	struct row *rows;
 	size_t n_rows, max_rows;
-	struct pending_life *lives;
-	size_t n_lives, max_lives;
-	uint64_t lives_lost; /* for lack of memory */
 	uint64_t rows_lost, rows_lost_ns, samples_lost; /* waits, and samples, lost for lack of memory */
 	uint64_t wakers_known, wakers_missing; /* waits that ended, with their waker and without */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
@@ -1051,17 +1042,11 @@ static void take_sample(void *ctx, const struct offcpu_key *key, const struct of
 	r->rows[r->n_rows++] = (struct row){ *key, *value };
 }
 
-/* With --keep waits are missing in any case. */
 static void take_life(void *ctx, const struct offcpu_ev_life *ev)
 {
 	struct recorder *r = ctx;
 
-	if (r->opts->keep_ns || r->opts->max_bytes)
-		return;
-	if (base_grow(&r->lives, &r->max_lives, r->n_lives + 1, sizeof(*r->lives)) == 0)
-		r->lives[r->n_lives++] = (struct pending_life){ *ev, false };
-	else
-		r->lives_lost++;
+	process_table_life(r->p.procs, ev);
 }
 
 static void hold_stack(void *ctx, unsigned int kind, const struct offcpu_stack_id *id)
@@ -1190,7 +1175,6 @@ void recorder_close(struct recorder *r)
 	kallsyms_loader_close(&r->loading);
 	kallsyms_free(r->ks);
 	free(r->rows);
-	free(r->lives);
 	free(r);
 }
 
@@ -1517,35 +1501,6 @@ static void write_rows(struct recorder *r)
 }
 
 /*
- * After write_rows(). Waits of a process may come with the next flush, or later if their stacks are not known
- * yet. One of which none came is not in the capture.
- */
-static void write_lives(struct recorder *r)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < r->n_lives; i++) {
-		struct pending_life *p = &r->lives[i];
-		const struct offcpu_life *life = &p->of.life;
-		const uint32_t proc = process_table_life(r->p.procs, &p->of, r->p.out);
-
-		if (proc == CAPTURE_NONE && (!p->tried || r->n_rows)) {
-			p->tried = true;
-			r->lives[kept++] = *p;
-		} else if (proc != CAPTURE_NONE) {
-			cap_writer_life(r->p.out, &(struct cap_life){ .proc = proc,
-							  .tid = p->of.key.tid,
-							  .from_ns = life->from_ns,
-							  .to_ns = life->to_ns,
-							  .on_cpu_ns = life->ran_ns,
-							  .is_split = life->queued_ns != OFFCPU_UNKNOWN_NS,
-							  .runnable_ns = life->queued_ns });
-		}
-	}
-	r->n_lives = kept;
-}
-
-/*
  * Report the end of the broker: mappings that it would have opened are missing,
  * which counters alone do not show.
  */
@@ -1657,7 +1612,7 @@ static int flush(struct recorder *r, bool last, struct err *e)
 		walk_snapshots(r, true);
 	}
 	write_rows(r);
-	write_lives(r);
+	process_table_write_lives(r->p.procs, r->n_rows, r->p.out);
 	forget(r);
 	process_table_flush(r->p.procs, now_ns(), r->p.out);
 	miss_broker(r);
@@ -1795,7 +1750,8 @@ static bool begin_swap(struct recorder *r)
 		return false;
 	if (r->flushing)
 		hold(r);
-	offcpu_begin_swap(r->p.bpf);
+	/* a ring keeps the waits of the last flushes, and with them what the threads did */
+	offcpu_begin_swap(r->p.bpf, r->flushing && (r->opts->keep_ns || r->opts->max_bytes));
 	r->swapping = true;
 	return true;
 }
@@ -1903,7 +1859,6 @@ void recorder_stats(struct recorder *r, struct recorder_stats *ret)
 		name_store_stats(r->namer, &ret->names);
 	ret->user = r->user;
 	ret->cpu = r->cpu;
-	ret->bpf.ring_life += r->lives_lost;
 	ret->wakers = r->wakers != NULL;
 	ret->wakers_known = r->wakers_known;
 	ret->wakers_missing = r->wakers_missing;

@@ -140,7 +140,7 @@ static void put_parts(
 
 	buftext_str(b, "\n");
 	if (n < path->n)
-		buftext_printf(b, "the %zu greatest of ", n);
+		format_greatest(b, n, "", "");
 	format_counted(b, path->n, "part of the path", "parts of the path");
 	buftext_str(b, "; % of ");
 	buftext_str(b, format_time(text, path->total));
@@ -262,7 +262,7 @@ static void put_summary(struct buf *b, const struct critical_print *p)
 	put_blocked(b, path);
 	if (!p->waits->n_wakers)
 		buftext_str(b, "wakers     none recorded, so waits are not followed: record with --wakers\n");
-	format_lost(b, p->waits, "lost       ", "damaged    ");
+	format_lost(b, p->waits, 0);
 }
 
 static void put_table(struct out *o, struct buf *b, const struct critical_print *p)

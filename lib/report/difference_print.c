@@ -91,7 +91,7 @@ static void put_side(struct buf *b, const struct difference *d, int side)
 {
 	const struct waits *w = d->waits[side];
 	const struct ranking *r = &d->ranking[side];
-	char text[FORMAT_NUMBER_MAX], lost[24], damaged[24];
+	char text[FORMAT_NUMBER_MAX];
 
 	buftext_printf(b, "%-11s", sides[side]);
 	if (w->elapsed_ns) {
@@ -110,9 +110,7 @@ static void put_side(struct buf *b, const struct difference *d, int side)
 	}
 	format_sum(b, w, r->all.total);
 	buftext_str(b, "\n");
-	snprintf(lost, sizeof(lost), "%-11s", "  lost");
-	snprintf(damaged, sizeof(damaged), "%-11s", "  damaged");
-	format_lost(b, w, lost, damaged);
+	format_lost(b, w, 2);
 }
 
 /* "2.010 s before, 545.0 ms after: -1.465 s, factor 0.27", of sums as they are */
@@ -236,7 +234,7 @@ static void put_table(struct buf *b, const struct difference_print *p, const str
 
 	put_head(b, p, d);
 	buftext_str(b, "\n");
-	if (format_heading(b, p->by, n, d->n, "greatest changes", "nothing to compare\n")) {
+	if (format_heading(b, p->by, n, d->n, " change", " changes", "nothing to compare\n")) {
 		buftext_str(b, "\n   #   before    after    change factor   errors");
 		if (!by_stack || after->groups.n + before->groups.n == 0 ||
 			(d->waits[0]->has_kind && d->waits[1]->has_kind))

@@ -456,15 +456,23 @@ const char *format_title(enum ranking_by by)
 	return titles[by];
 }
 
-bool format_heading(
-	struct buf *b, enum ranking_by by, size_t n, size_t all, const char *greatest, const char *nothing)
+void format_greatest(struct buf *b, size_t n, const char *one, const char *many)
+{
+	buftext_str(b, "the ");
+	if (n != 1)
+		buftext_printf(b, "%zu ", n);
+	buftext_printf(b, "greatest%s of ", format_plural(n, one, many));
+}
+
+bool format_heading(struct buf *b, enum ranking_by by, size_t n, size_t all, const char *one,
+	const char *many, const char *nothing)
 {
 	if (!all) {
 		buftext_str(b, nothing);
 		return false;
 	}
 	if (n < all)
-		buftext_printf(b, "the %zu %s of ", n, greatest);
+		format_greatest(b, n, one, many);
 	format_counted(b, all, format_noun(by, 1), format_noun(by, 2));
 	return true;
 }
@@ -491,17 +499,25 @@ void format_sum(struct buf *b, const struct waits *w, wait_sum v)
 		format_string(b, w, w->event);
 }
 
-void format_lost(struct buf *b, const struct waits *w, const char *lost, const char *damaged)
+const char *format_damaged(const struct waits *w)
+{
+	return w->no_end ? "incomplete" : "damaged";
+}
+
+void format_lost(struct buf *b, const struct waits *w, int indent)
 {
 	for (size_t i = 0; i < w->n_lost; i++) {
-		buftext_str(b, i ? ", " : lost);
+		if (i)
+			buftext_str(b, ", ");
+		else
+			buftext_printf(b, "%*s%-*s", indent, "", 11 - indent, "lost");
 		format_string(b, w, w->lost[i].name);
 		buftext_str(b, " ");
 		buftext_dec(b, w->lost[i].count, 1);
 	}
 	buftext_str(b, w->n_lost ? "\n" : "");
 	if (w->damaged) {
-		buftext_str(b, damaged);
+		buftext_printf(b, "%*s%-*s ", indent, "", 10 - indent, format_damaged(w));
 		format_string(b, w, w->damaged);
 		buftext_str(b, "\n");
 	}
@@ -718,7 +734,7 @@ void format_json_summary(struct format_json *wr, const struct ranking *r)
 	}
 	json_end(&wr->j, '}');
 	if (w->damaged)
-		format_json_text(wr, "damaged", w->damaged);
+		format_json_text(wr, format_damaged(w), w->damaged);
 	format_json_amount(wr, "ranked", r->ranked);
 	json_rest(wr, "idle_set_aside", &r->set_aside_idle);
 	json_rest(wr, "once_set_aside", &r->set_aside_once);

@@ -34,12 +34,13 @@ void format_sum(struct buf *b, const struct waits *w, wait_sum v); /* "54.38 s",
 const char *format_title(enum ranking_by by);
 const char *format_noun(enum ranking_by by, wait_sum n);
 
-/*
- * Begin a table with the N first of ALL rows, "the 10 greatest of 12 places": GREATEST is what they are.
- * Without rows NOTHING, and false.
- */
-bool format_heading(
-	struct buf *b, enum ranking_by by, size_t n, size_t all, const char *greatest, const char *nothing);
+/* "the 10 greatest changes of ": ONE is " change", MANY " changes", or both "". */
+void format_greatest(struct buf *b, size_t n, const char *one, const char *many);
+
+/* Begin a table with the N first of ALL rows, "the 10 greatest of 12 places". Without rows NOTHING, and
+ * false. */
+bool format_heading(struct buf *b, enum ranking_by by, size_t n, size_t all, const char *one,
+	const char *many, const char *nothing);
 
 /* A path in short, in at most WIDTH columns if its innermost function fits: "main > ... > read  in read". */
 void format_path(struct buf *b, const struct waits *w, const struct wait_path *path, size_t width);
@@ -50,8 +51,11 @@ void format_group(struct buf *b, const struct waits *w, enum ranking_by by, cons
 /* Append TEXT right-aligned in WIDTH columns, of which at least the first is blank. */
 void format_cell(struct buf *b, const char *text, size_t width);
 
-/* Lines about what the recording of W lacks, each after its title; none if nothing. */
-void format_lost(struct buf *b, const struct waits *w, const char *lost, const char *damaged);
+/* Lines about what the recording of W lacks, with titles INDENT columns from the left; none if nothing. */
+void format_lost(struct buf *b, const struct waits *w, int indent);
+
+/* Is it damaged, or incomplete? */
+const char *format_damaged(const struct waits *w);
 
 /* Columns of the table on stdout: WANTED, or if that is 0 the terminal's, at least 40, or 80. */
 size_t format_width(size_t wanted);

@@ -204,7 +204,7 @@ static void put_summary(struct buf *b, const struct report_print *p, const struc
 		format_clean(b, p->opts->kinds, strlen(p->opts->kinds));
 		buftext_str(b, "\n");
 	}
-	format_lost(b, w, "lost       ", "damaged    ");
+	format_lost(b, w, 0);
 }
 
 static void put_rest(struct buf *b, const struct report_print *p, const struct ranking_rest *rest,
@@ -241,7 +241,7 @@ void report_table(struct buf *b, const struct report_print *p, const struct rank
 
 	put_summary(b, p, r);
 	buftext_str(b, "\n");
-	if (format_heading(b, by, n, g->n, "greatest", "nothing to rank:\n")) {
+	if (format_heading(b, by, n, g->n, "", "", "nothing to rank:\n")) {
 		buftext_str(b, "; % of ");
 		format_sum(b, p->waits, ranked);
 		buftext_str(b, ranked == (by_last ? r->last.total : r->all.total)

@@ -245,7 +245,7 @@ static void add_loss(struct waits *w, str name, uint64_t count)
 
 static void on_comment(void *ctx, const char *p, size_t len)
 {
-	static const char damaged[] = "# damaged: ";
+	static const char *const damaged[] = { "# damaged: ", "# incomplete: " };
 	struct waits_reader *r = ctx;
 	struct waits *w = r->w;
 	str line = { p, len }, value, name;
@@ -261,9 +261,15 @@ static void on_comment(void *ctx, const char *p, size_t len)
 	} else if (begins(line, "# lost:") && find_value(line, " name=", &name) &&
 		   find_value(line, " count=", &value) && number(value, &count)) {
 		add_loss(w, name, count);
-	} else if (begins(line, damaged) && !w->damaged) {
-		w->damaged = keep(w, (str){ p + sizeof(damaged) - 1, len - (sizeof(damaged) - 1) });
+	}
+	for (size_t i = 0; i < ARRAY_LEN(damaged); i++) {
+		const size_t n = strlen(damaged[i]);
+
+		if (!begins(line, damaged[i]) || w->damaged)
+			continue;
+		w->damaged = keep(w, (str){ p + n, len - n });
 		w->damaged = w->damaged == INTERN_NONE ? 0 : w->damaged;
+		w->no_end = i == 1;
 	}
 }
 

@@ -143,6 +143,7 @@ struct waits {
 	struct wait_loss *lost; /* of the recorder, as the text reports it */
 	size_t n_lost, max_lost;
 	uint32_t damaged; /* string: what is damaged in the capture; 0 = nothing */
+	bool no_end; /* that is no more than its end, which is missing */
 	uint64_t elapsed_ns; /* of all recordings; 0 = not known */
 	uint64_t last_ns; /* of it, since the flush before */
 	uint64_t start_ns; /* CLOCK_MONOTONIC when the first one began; 0 = not known */

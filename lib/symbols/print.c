@@ -146,7 +146,7 @@ static void perf_text_head(struct buf *b, const struct cap_reader *c, const stru
 		buftext_printf(b, " count=%" PRIu64 "\n", c->counters[i].value);
 	}
 	if (c->damage[0]) {
-		buftext_str(b, "# damaged: ");
+		buftext_str(b, c->no_trailer ? "# incomplete: " : "# damaged: ");
 		buftext_escaped(b, c->damage, TEXT_LINE);
 		buftext_str(b, "\n");
 	}

@@ -10,18 +10,7 @@ perf sched record -k CLOCK_MONOTONIC -o "$TMP/probe.data" -- true >"$TMP/log" 2>
 
 # Three threads and two loops on one CPU: one thread of less weight that sleeps, and two that answer each
 # other through pipes, one of which sleeps before it does. Each prints its own time.
-cat >"$TMP/three.py" <<'EOF'
-import os, signal, threading, time
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-parent = os.getpid()
-loops = []
-for _ in range(2):
-    pid = os.fork()
-    if not pid:
-        while os.getppid() == parent:
-            pass
-        os._exit(0)
-    loops.append(pid)
+cat "$TOP/t/lib/crowd.py" - >"$TMP/three.py" <<'EOF'
 ask, answer = os.pipe(), os.pipe()
 
 def sleeps():
@@ -52,8 +41,6 @@ for t in threads:
     t.start()
 for t in threads:
     t.join()
-for pid in loops:
-    os.kill(pid, signal.SIGKILL)
 print(*said, sep="\n")
 EOF
 python=$(python3 -c 'import sys; print(sys.executable)')

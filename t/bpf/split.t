@@ -11,19 +11,7 @@ need_bpf
 
 # Two loops and a thread of less weight that sleeps for 3 ms, on one CPU. It prints what the
 # scheduler counted for it: time on run queues, and how often it slept.
-cat >"$TMP/crowded.py" <<'EOF'
-import os, signal, threading, time
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-parent = os.getpid()
-loops = []
-for _ in range(2):
-    pid = os.fork()
-    if not pid:
-        while os.getppid() == parent:
-            pass
-        os._exit(0)
-    loops.append(pid)
-
+cat "$TOP/t/lib/crowd.py" - >"$TMP/crowded.py" <<'EOF'
 def queued():
     with open("/proc/thread-self/schedstat") as f:
         return int(f.read().split()[1])
@@ -47,10 +35,8 @@ def sleeps():
 thread = threading.Thread(target=sleeps)
 thread.start()
 thread.join()
-for pid in loops:
-    os.kill(pid, signal.SIGKILL)
 EOF
-rec "$TMP/s.cap" --events --preempted -- python3 "$TMP/crowded.py" >"$TMP/said"
+rec "$TMP/s.cap" --events --preempted -- "$(python3 -c 'import sys; print(sys.executable)')" "$TMP/crowded.py" >"$TMP/said"
 is "$rc" 0 "a program that shares its CPU is recorded"
 read -r tid queued slept begin end <"$out"
 events=1

@@ -110,7 +110,7 @@ waited once, all the time: 2.000 s in 1 place of 1 thread; --all ranks them too"
 run "$report" --by process "$TMP/in"
 like "$(tail -n 4 "$out")" '^  1\. 4\.900 us  100\.0       5   980 ns 2\.000 us       2  ab 1$' "--by process names a process"
 run "$report" --top 1 "$TMP/in"
-like "$(cat "$out")" '^the 1 greatest of 2 places; % of 4.900 us' "--top limits the table, and percentages are of all that is ranked"
+like "$(cat "$out")" '^the greatest of 2 places; % of 4.900 us' "--top limits the table, and percentages are of all that is ranked"
 run "$report" --function main "$TMP/in"
 is "$rc:$(cat "$out" "$err")" "0:function   main
 total      2.000 s in 6 waits of 3 threads
@@ -277,6 +277,13 @@ if [ -n "$main" ] && "$OBJ/t/unit/resolve" --make "$TMP/a.cap" "$BIN/fold" "$BIN
 	"$BIN/symbolize" -q "$TMP/a.cap" | "$report" --tsv --all >"$TMP/want"
 	same "$out" "$TMP/want" "a capture has the rows of its text"
 	like "$(cat "$out")" 'main' "its functions have names"
+	"$OBJ/t/unit/resolve" --make "$TMP/t.cap" "$BIN/fold" "$BIN/fold" prog t "$main"
+	"$report" "$TMP/t.cap" >"$TMP/got" 2>"$TMP/err"
+	is "$("$BIN/capinfo" --verify "$TMP/t.cap" | sed 's/: /  /')" "$(grep -E '^(damaged|incomplete)' "$TMP/got" | sed 's/^[a-z]* */&/; s/ \{1,\}/  /')" \
+		"a capture without its trailer is as incomplete as capinfo says"
+	like "$("$report" --json "$TMP/t.cap" 2>/dev/null)" '"incomplete": "ends at byte [0-9]+ without a trailer' "so it is in JSON"
+	head -c $(($(wc -c <"$TMP/a.cap") - 20)) "$TMP/a.cap" >"$TMP/cut.cap"
+	like "$("$report" "$TMP/cut.cap" 2>/dev/null)" '^damaged    cut at byte [0-9]+' "one that is cut elsewhere is damaged"
 	"$BIN/symbolize" -q "$TMP/a.cap" >"$TMP/a.txt"
 	run "$report" --tsv --all "$TMP/a.cap" "$TMP/a.txt" "$TMP/a.cap"
 	is "$rc:$(awk 'NR > 1 { n += $2 } END { print n }' "$out")" \

@@ -237,6 +237,53 @@ static void another_program(struct tap *t)
 }
 
 /* Counters that jump forward and back: nothing crashes, and the waits do not exceed the elapsed time. */
+static bool is_life(const struct estimator_life *l, uint64_t from, uint64_t to, uint64_t run, uint64_t delay)
+{
+	return l->from_ns == from * MS && l->to_ns == to * MS && l->run_ns == run * MS &&
+	       l->delay_ns == delay * MS;
+}
+
+static void lives(struct tap *t)
+{
+	struct estimator_life l = { 0 };
+	struct bench b;
+
+	begin(&b);
+	tap_ok(t, !estimator_life(&b.w, &l), "nothing is known of a thread that was not sampled");
+	b.sample.run_ns = 500 * MS;
+	b.sample.delay_ns = 70 * MS;
+	sample(&b, 1000, 0, 0, 0, 0);
+	sample(&b, 10, 3 * MS, 2 * MS, 1, 1);
+	sample(&b, 10, 1 * MS, 0, 1, 1);
+	tap_ok(t, estimator_life(&b.w, &l) && is_life(&l, 1000, 1020, 4, 2),
+		"what it did since its first sample");
+	sample(&b, 10, 5 * MS, 1 * MS, 1, 1);
+	tap_ok(t, estimator_life(&b.w, &l) && is_life(&l, 1020, 1030, 5, 1), "and since the program before");
+	b.sample.run_ns -= 400 * MS;
+	sample(&b, 10, 0, 0, 1, 1);
+	tap_ok(t, !estimator_life(&b.w, &l), "not known where the account is another thread's");
+
+	begin(&b);
+	estimator_born(&b.w, 1000 * MS);
+	b.sample.at_ns = 1000 * MS;
+	sample(&b, 10, 7 * MS, 2 * MS, 1, 1);
+	tap_ok(t, estimator_life(&b.w, &l) && is_life(&l, 1000, 1010, 7, 2),
+		"of a new thread since it began");
+
+	begin(&b);
+	b.sample.has_account = false;
+	sample(&b, 1000, 0, 0, 0, 1);
+	sample(&b, 10, 0, 0, 0, 1);
+	tap_ok(t, !estimator_life(&b.w, &l), "not known without schedstat");
+	b.sample.has_account = true;
+	sample(&b, 10, 3 * MS, 0, 1, 1);
+	tap_ok(t, estimator_life(&b.w, &l) == false, "nor where it began later");
+	sample(&b, 10, 3 * MS, 0, 1, 1);
+	b.sample.has_account = false;
+	sample(&b, 10, 3 * MS, 0, 1, 1);
+	tap_ok(t, !estimator_life(&b.w, &l), "nor where it has ended");
+}
+
 static void nonsense(struct tap *t)
 {
 	struct bench b;
@@ -278,6 +325,7 @@ int main(void)
 	without_account(&t);
 	disturbed(&t);
 	another_program(&t);
+	lives(&t);
 	nonsense(&t);
 	return tap_done(&t);
 }

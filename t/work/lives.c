@@ -139,7 +139,7 @@ static int image(char **argv, uint64_t ns)
 {
 	uint64_t before = ran_ns();
 
-	pause_ns(MS);
+	pause_ns(50 * MS);
 	run(ns);
 	printf("image %d %llu\n", getpid(), (unsigned long long)(ran_ns() - before));
 	fflush(stdout);
