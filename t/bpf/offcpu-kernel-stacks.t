@@ -137,7 +137,7 @@ sleeps() { # CAP COUNTER OPTION...
 	s_rc=$?
 	rec_stop
 	kill "$s_pid"
-	return $s_rc
+	return "$s_rc"
 }
 ok 'stacks of interrupts are walked, too' sleeps "$TMP/iw.cap" stacks.kernel_walked
 ok 'and those walked are compared' sleeps "$TMP/iv.cap" stacks.kernel_compared --verify-kernel-stacks
