@@ -67,7 +67,7 @@ is "$(cut -d' ' -f1,2 "$TMP/ours" | tr '\n' ,)" 'wt-answers wt-asks,wt-asks wt-a
 is "$(cut -d' ' -f1,2 "$TMP/theirs" | tr '\n' ,)" 'wt-answers wt-asks,wt-asks wt-answers,' 'wakeuptime says so, too'
 while read -r target waker ns; do
 	theirs=$(sed -n "s/^$target $waker //p" "$TMP/theirs")
-	between "$ns" $((${theirs:-0} * 49 / 50 - 1000000)) $((${theirs:-0} * 51 / 50 + 1000000)) \
+	between "$ns" $((${theirs:-0} * 49 / 50 - 3000000)) $((${theirs:-0} * 51 / 50 + 3000000)) \
 		"$target was blocked until $waker woke it for as long as wakeuptime says ($theirs ns)"
 done <"$TMP/ours"
 tap_done
