@@ -42,7 +42,7 @@ is "$(waits "$TMP/w.cap" "$IN"' return unless $f =~ /^p[io]ng_wait/ && who($w->{
 		grep { $_ eq "futex_wake" } map { $_->{symbol} // "" } @{$w->{waker}{kernel_stack}}} = ""' | sort)" \
 	'hit run_ping futex_wake 
 hit run_pong futex_wake ' 'and its kernel stack, from what it called to wake'
-is "$(waits "$TMP/w.cap" "$IN"' my $k = $w->{waker}; return unless $f eq "sleep_wait";
+is "$(waits "$TMP/w.cap" "$IN"' my $k = $w->{waker}; return unless $k && $f eq "sleep_wait";
 	$h{join " ", @{$k->{user_stack}} + 0, $k->{comm} // "-", $k->{user_stack_verdict}, $k->{kernel_stack}[0]{symbol},
 		$k->{kernel_stack}[-1]{symbol} =~ /^asm_/ ? "asm" : $k->{kernel_stack}[-1]{symbol}} = ""')" \
 	'0 - failed hrtimer_wakeup asm ' 'of an interrupt there are its own frames, not those of the thread that it interrupted'
