@@ -25,8 +25,8 @@ cgroup_with_quota() {
 throttled_ns() {
 	awk '$1 == "throttled_time" { print $2 } $1 == "throttled_usec" { printf "%d000\n", $2 }' "$group/cpu.stat"
 }
-used_up() {
-	[ "$(throttled_ns)" -gt "$before" ]
+used_up() { # NS: for longer than that since $before
+	[ $(($(throttled_ns) - before)) -gt "$1" ]
 }
 clean() {
 	tap_cleanup
@@ -67,11 +67,21 @@ before=$(throttled_ns)
 sh -c 'echo $$ >"$0/cgroup.procs" && exec perl -e "1 while getppid() == $1"' "$group" "$$" &
 pid=$!
 at_exit_kill "$pid"
-until_true used_up
-run "$BIN/offcpu-record" -q --force -o "$TMP/q.cap" -d 1 -p "$pid"
+until_true used_up 0
+outer=$(throttled_ns)
+rec_start "$TMP/q.cap" -q --force -p "$pid"
+before=$(throttled_ns)
+ok "it is throttled while it is recorded" until_true used_up 2000000000
+inner=$(($(throttled_ns) - before))
+rec_stop
+outer=$(($(throttled_ns) - outer))
 is "$rc:$(waits "$TMP/q.cap" 'push @o, "$w->{kind} $w->{total_ns}" if $w->{kind} !~ /^(throttled|page-fault)$/ && $w->{total_ns} > 1e7')" \
 	0:0 "it is throttled from the first wait on"
 like "$(waits "$TMP/q.cap" '$n += $w->{count} if $w->{kind} eq "throttled"')" '^[1-9]' "and later"
+# the kernel counts at the end of each period of 100 ms
+throttled=$(waits "$TMP/q.cap" '$n += $w->{total_ns} if $w->{kind} eq "throttled"')
+between "$throttled" "$((inner - 100000000))" "$((outer + 100000000))" \
+	"for as long as the kernel says ($throttled ns, of $inner to $outer)"
 kill "$pid"
 wait "$pid" 2>/dev/null
 tap_done
