@@ -199,7 +199,7 @@ proves t/unit/absent.t t/unit/good.c
 is "$rc $(tail -n 1 "$out")" "0 Result: PASS" "prove: a script beside the source replaces the program"
 
 # --- command lines of the other scripts
-for list in build demo deb test lint fuzz bench fresh vm; do
+for list in build demo deb test lint fuzz bench browser fresh vm; do
 	status 0 "deps knows the list '$list'" sh scripts/deps -n "$list"
 done
 status 64 "deps refuses an unknown list" sh scripts/deps nonsense
