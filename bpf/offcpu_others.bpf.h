@@ -64,8 +64,7 @@ static __always_inline bool is_other(struct task_struct *task)
 	return false;
 }
 
-/* For two tasks, the first of them current: is neither a target for certain? Often they have the same
- * cgroups. */
+/* For two tasks, the first of them current, often with the same cgroups: is neither a target for certain? */
 static __always_inline bool both_others(struct task_struct *a, struct task_struct *b)
 {
 	__u64 who = IN_CODE(OFFCPU_CODE_WHO);

@@ -37,8 +37,7 @@ const char *format_noun(enum ranking_by by, wait_sum n);
 /* "the 10 greatest changes of ": ONE is " change", MANY " changes", or both "". */
 void format_greatest(struct buf *b, size_t n, const char *one, const char *many);
 
-/* Begin a table with the N first of ALL rows, "the 10 greatest of 12 places". Without rows NOTHING, and
- * false. */
+/* Begin a table with the N first of ALL rows, "the 10 greatest of 12 places". False, and NOTHING, without. */
 bool format_heading(struct buf *b, enum ranking_by by, size_t n, size_t all, const char *one,
 	const char *many, const char *nothing);
 
