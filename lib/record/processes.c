@@ -899,11 +899,11 @@ void process_table_refresh(struct process_table *t, const struct offcpu_key *key
 		freshen(t, at);
 }
 
-bool process_table_lives(const struct process_table *t, uint32_t pid)
+bool process_table_lived(const struct process_table *t, uint32_t pid, uint64_t time_ns)
 {
 	const struct image *im = imagetab_newest(&t->images, pid);
 
-	return im && im->end_ns == UINT64_MAX;
+	return im && im->end_ns > time_ns;
 }
 
 bool process_table_covers(const struct process_table *t, uint32_t pid, uint64_t addr)

@@ -250,8 +250,8 @@ int process_table_scan(struct process_table *t, uint32_t pid, uint64_t now_ns, s
  */
 int process_table_rescan(struct process_table *t, uint32_t pid, uint64_t now_ns, struct err *e);
 
-/* Is PID known, and has nothing reported its end? */
-bool process_table_lives(const struct process_table *t, uint32_t pid);
+/* Is PID known, and has nothing reported its end, or only one after TIME_NS? */
+bool process_table_lived(const struct process_table *t, uint32_t pid, uint64_t time_ns);
 
 /* Does the current image of PID have a known mapping at ADDR? */
 bool process_table_covers(const struct process_table *t, uint32_t pid, uint64_t addr);

@@ -859,11 +859,11 @@ struct recorder {
 	struct late_stacks *snaps; /* stacks that are walked later; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time have been processed */
 	/* processes that are recorded and had no image yet, in order of time: await_joined() */
-	struct {
+	struct joined {
 		uint32_t tgid;
-		uint64_t due_ns;
-	} joined[16];
-	size_t n_joined;
+		uint64_t began_ns, due_ns;
+	} *joined;
+	size_t n_joined, max_joined;
 	bool scanning; /* the scan of the processes from before the recording is not complete */
 	bool swapping; /* the aggregation map is being swapped, */
 	bool flushing; /* and a flush follows */
@@ -971,19 +971,24 @@ static void watch_joined(struct recorder *r, uint32_t tgid)
 }
 
 /*
- * Process TGID is recorded. If its events are not, it has become a target by itself:
- * unless one that is on its way says that a watched process has started it.
+ * The process of EV is recorded. If its events are not, it has become a target by itself:
+ * unless one that is on its way says that a watched process has started it. By then it
+ * may have ended, and one that had its ID before it may be known.
  */
-static void await_joined(struct recorder *r, uint32_t tgid)
+static void await_joined(struct recorder *r, const struct offcpu_ev_image *ev)
 {
-	if (!r->p.events || procevents_of_all(r->p.events) || process_table_lives(r->p.procs, tgid))
+	const uint64_t now = now_ns();
+	const struct joined j = { .tgid = ev->tgid,
+		.began_ns = ev->start_boot_ns - (now_on(CLOCK_BOOTTIME) - now),
+		.due_ns = now + 2 * PROCEVENTS_SETTLE_NS };
+
+	if (!r->p.events || procevents_of_all(r->p.events) ||
+		process_table_lived(r->p.procs, j.tgid, j.began_ns))
 		return;
-	if (r->n_joined == ARRAY_LEN(r->joined)) {
-		watch_joined(r, tgid);
-		return;
-	}
-	r->joined[r->n_joined].tgid = tgid;
-	r->joined[r->n_joined++].due_ns = now_ns() + 2 * PROCEVENTS_SETTLE_NS;
+	if (base_grow(&r->joined, &r->max_joined, r->n_joined + 1, sizeof(*r->joined)) == 0)
+		r->joined[r->n_joined++] = j;
+	else
+		watch_joined(r, j.tgid);
 }
 
 static void find_joiners(struct recorder *r, uint64_t now)
@@ -991,7 +996,7 @@ static void find_joiners(struct recorder *r, uint64_t now)
 	size_t n = 0;
 
 	for (; n < r->n_joined && now >= r->joined[n].due_ns; n++)
-		if (!process_table_lives(r->p.procs, r->joined[n].tgid))
+		if (!process_table_lived(r->p.procs, r->joined[n].tgid, r->joined[n].began_ns))
 			watch_joined(r, r->joined[n].tgid);
 	r->n_joined -= n;
 	memmove(r->joined, r->joined + n, r->n_joined * sizeof(r->joined[0]));
@@ -1002,7 +1007,7 @@ static void take_image(void *ctx, const struct offcpu_ev_image *ev)
 	struct recorder *r = ctx;
 
 	session_parts_image(&r->p, ev);
-	await_joined(r, ev->tgid);
+	await_joined(r, ev);
 }
 
 static void take_snapshot(void *ctx, const struct offcpu_ev_snapshot *ev)
@@ -1175,6 +1180,7 @@ void recorder_close(struct recorder *r)
 	kallsyms_loader_close(&r->loading);
 	kallsyms_free(r->ks);
 	free(r->rows);
+	free(r->joined);
 	free(r);
 }
 

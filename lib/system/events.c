@@ -610,11 +610,10 @@ static void end_watch(struct procevents *p, uint32_t tid)
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
-	uint64_t horizon = UINT64_MAX;
+	/* not what comes while the buffers are read one after the other: its cause may be in one read before */
+	const uint64_t horizon = now_ns() - (settle ? PROCEVENTS_SETTLE_NS : 0);
 	size_t n = 0;
 
-	if (settle)
-		horizon = now_ns() - PROCEVENTS_SETTLE_NS;
 	if (p->ends && now_ns() - p->ends_ns >= ENDS_NS)
 		close_ended(p);
 	read_rings(p);

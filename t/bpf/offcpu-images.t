@@ -86,6 +86,12 @@ is "$(counter "$TMP/x.cap" lost.maps)" "" "300 short processes: none lacks its m
 is "$(counter "$TMP/x.cap" lost.process_events)" "" "300 short processes: no process event is lost"
 ok "300 short processes: seen = recorded + filtered + lost" balanced "$TMP/x.cap"
 
+# The recorder gets no CPU meanwhile: first it hears of their waits, then of their beginnings.
+rec "$TMP/late.cap" -- sh -c 'kill -STOP $PPID; for i in $(seq 60); do sleep 0.03 & done; wait; kill -CONT $PPID'
+is "$rc" 0 "60 processes while the recorder is stopped: nothing is lost"
+is "$(waits "$TMP/late.cap" '$h{$w->{process}} = 1 if $w->{exe} eq "'"$sleep_exe"'"' | wc -l)" 60 \
+	"60 processes while the recorder is stopped: each has its process image"
+
 # forks without exec: children that wait
 rec "$TMP/forks.cap" --preempted -- perl -e 'for (1 .. 200) { next if fork; select undef, undef, undef, 0.05; exit } 1 while wait > 0'
 is "$rc" 0 "200 forks: nothing is lost"
