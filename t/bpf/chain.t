@@ -78,7 +78,8 @@ while [ -n "$differs" ] && [ "$tries" -lt 5 ]; do
 	while read -r name tid one three kernel cpu _; do
 		"$BIN/stackreport" --chain -t "$tid" --tsv "$TMP/c.cap" >"$TMP/path" 2>"$err" || cat "$err"
 		awk -F '\t' -v name="$name" -v one="$one" -v three="$three" -v kernel="$kernel" -v cpu="$cpu" '
-			$8 == "running" { n += $2 }
+			# on a busy CPU some runs are too short to have a sample
+			$8 == "running" && $13 { n += $2 }
 			$8 == "running" && $13 ~ /;one_part(;|$)/ { got["one_part"] += $2 }
 			$8 == "running" && $13 ~ /;three_parts(;|$)/ { got["three_parts"] += $2 }
 			$8 == "running" && $13 ~ /;in_kernel(;|$)/ { got["in_kernel"] += $2 }
@@ -92,6 +93,6 @@ while [ -n "$differs" ] && [ "$tries" -lt 5 ]; do
 	done <"$TMP/said" >"$TMP/differs"
 	differs=$(cat "$TMP/differs")
 done
-is "$differs" '' 'the shares of three functions in what is running are what the program measured, to 10 %'
+is "$differs" '' 'the shares of three functions in what is running, as far as it has samples, are what the program measured, to 10 %'
 is "$(wc -l <"$TMP/said")" 2 'of both threads'
 tap_done
