@@ -68,16 +68,14 @@ static __always_inline void take_sample(
 	key->name = w->names;
 	if (w->announced != key->exec_id + 1)
 		announce(task, w, s, key, now);
-	key->kernel = no_stack(REASON_USER_MODE);
-	if (kernel_stacks) {
+	key->kernel = no_stack(kernel_stacks ? REASON_USER_MODE : REASON_NOT_RECORDED);
+	if (kernel_stacks && !arch_is_user((const __u64 *)ctx)) {
 		n = bpf_get_stack(ctx, s->ev.frames, stack_bytes(KIND_KERNEL), 0);
 		/* the first frame is the interrupted instruction, the others follow a call: all are looked up
 		   one byte before */
 		s->ev.frames[0]++;
 		if (n > 0)
 			key->kernel = marked_stack(s, w, &key->kernel, n, KIND_KERNEL, OFFCPU_NOT_TRACED);
-	} else {
-		key->kernel = no_stack(REASON_NOT_RECORDED);
 	}
 	key->user = user_stack(ctx, task, s, w, key, now);
 	account_sample(s, now);

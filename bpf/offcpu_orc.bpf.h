@@ -394,30 +394,26 @@ static __always_inline __u64 orc_end(const struct orc_walk *k, __u64 sp)
 }
 
 /*
- * Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack: a
- * page ends there, too.
+ * Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack. Where
+ * that is not known it ends with a page: to read what is not there costs more than the walk.
  */
 static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
 {
+	const __u64 page = ORC_PAGE - (at & (ORC_PAGE - 1));
 	__u64 len = k->end - at;
 
 	if (at > k->end)
 		return false;
+	if (k->end != k->regs && len > page)
+		len = page;
 	if (len > ORC_WINDOW)
 		len = ORC_WINDOW;
 	k->window_at = at;
-	for (int i = 0; i < 2; i++) {
-		k->window_len = len;
-		barrier_var(len);
-		if (len < 8 || len > ORC_WINDOW)
-			return false;
-		if (!bpf_probe_read_kernel(k->window, len, (void *)at))
-			return true;
-		if (k->end == k->regs)
-			return false;
-		len = ORC_PAGE - (at & (ORC_PAGE - 1));
-	}
-	return false;
+	k->window_len = len;
+	barrier_var(len);
+	if (len < 8 || len > ORC_WINDOW)
+		return false;
+	return !bpf_probe_read_kernel(k->window, len, (void *)at);
 }
 
 enum { ORC_MORE = 16, ORC_NEED_ROW, ORC_NEED_WINDOW };

@@ -30,6 +30,15 @@ static __always_inline __u64 arch_in_ucontext(__u32 reg, __u32 bytes)
 	return CODE_UCONTEXT_REGS + 8 * reg;
 }
 
+/* Are REGS, those of a perf event, of user mode? They can be read as whole words only. */
+static __always_inline bool arch_is_user(const __u64 *regs)
+{
+	__u64 pstate = regs[33];
+
+	barrier_var(pstate);
+	return !(pstate & 0xf); /* PSR_MODE_EL0t */
+}
+
 static __always_inline bool arch_is_32bit(const struct pt_regs *regs)
 {
 	return regs->user.pstate & ARCH_USER32;

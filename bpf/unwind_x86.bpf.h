@@ -40,6 +40,15 @@ static __always_inline __u64 arch_in_ucontext(__u32 reg, __u32 bytes)
 	return arch_ucontext[at & (2 * ARCH_NARROW - 1)];
 }
 
+/* Are REGS, those of a perf event, of user mode? They can be read as whole words only. */
+static __always_inline bool arch_is_user(const __u64 *regs)
+{
+	__u64 cs = regs[17];
+
+	barrier_var(cs);
+	return (cs & 3) == 3;
+}
+
 static __always_inline bool arch_walks_32bit(void)
 {
 	return true;

@@ -28,12 +28,15 @@ lives() {
 		print map "$_\n", @o' "$2"
 }
 
-# unequal CAP NAMES SLACK: threads whose on-CPU, runnable and blocked time do not add up to their life, to 1 % and SLACK.
-# One that has neither waits nor a life left the capture with the waits that were dropped
+# unequal CAP NAMES SLACK: threads whose on-CPU, runnable and blocked time do not add up to their life, to 1 %, SLACK,
+# and what was stolen of it. One that has neither waits nor a life left the capture with the waits that were dropped
 unequal() {
-	"$BIN/capinfo" --threads "$1" | awk -v names="$2" -v slack="$3" 'NR == 1 || $NF !~ names || ($5 == 0 && $7 == "-") { next }
+	"$BIN/capinfo" --threads "$1" | awk -v names="$2" -v slack="$3" -v said="$TMP/said" '
+		BEGIN { while ((getline line <said) > 0) { split(line, v, " "); stolen[v[2]] = v[6] / 1e9 } }
+		NR == 1 || $NF !~ names || ($5 == 0 && $7 == "-") { next }
 		{ d = $11 - $7; d = d < 0 ? -d : d; n++ }
-		$7 == "-" || d > $7 / 100 + slack { print } END { if (!n) print "no thread" }'
+		$7 == "-" || d > $7 / 100 + slack + (stolen[$2] > 0 ? stolen[$2] : 0) { print }
+		END { if (!n) print "no thread" }'
 }
 
 # polls PID TO: writes time, tid, and what schedstat says, of each thread, until the process ends

@@ -8,9 +8,10 @@
  * share: "spin-1" and "spin-2" share a CPU with "nap", which sleeps, and with one "born" after the other,
  * which run for 50 ms of CPU time, sleep and run again. Each of these prints at its end
  *
- *	born TID RAN QUEUED LIFE
+ *	born TID RAN QUEUED LIFE STOLEN
  *
- * in nanoseconds; the first two are those of its schedstat.
+ * in nanoseconds; the first two are those of its schedstat. The last one is what neither they nor its sleep
+ * explain: interrupts, and a hypervisor that took the CPU.
  *
  * images: sleeps and runs for 200 ms of CPU time, then the same with 400 ms in another image, each of which
  * prints
@@ -90,15 +91,19 @@ static void *nap(void *name)
 
 static void *born(void *name)
 {
-	uint64_t begun = clock_ns(CLOCK_MONOTONIC), ran;
+	uint64_t begun = clock_ns(CLOCK_MONOTONIC), slept, ran, queued, life;
 
 	prctl(PR_SET_NAME, name);
 	run(50 * MS);
+	slept = queued_ns() - clock_ns(CLOCK_MONOTONIC);
 	pause_ns(50 * MS);
+	slept += clock_ns(CLOCK_MONOTONIC) - queued_ns();
 	run(50 * MS);
 	ran = ran_ns();
-	printf("born %ld %llu %llu %llu\n", (long)syscall(SYS_gettid), (unsigned long long)ran,
-		(unsigned long long)queued_ns(), (unsigned long long)(clock_ns(CLOCK_MONOTONIC) - begun));
+	queued = queued_ns();
+	life = clock_ns(CLOCK_MONOTONIC) - begun;
+	printf("born %ld %llu %llu %llu %lld\n", (long)syscall(SYS_gettid), (unsigned long long)ran,
+		(unsigned long long)queued, (unsigned long long)life, (long long)(life - ran - queued - slept));
 	return NULL;
 }
 
