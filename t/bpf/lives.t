@@ -172,6 +172,7 @@ rec "$TMP/part.cap" -p $pid -d 12 --events --max-size 1M
 exec 7>&-
 kill $pid $poller
 wait
+is "$rc" 0 'waits that --max-size drops are no loss'
 ok '--max-size has dropped waits' test "$(counter "$TMP/part.cap" waits.overwritten)" -gt 1000
 is "$(lives "$TMP/part.cap" 'push @o, $l->{from_ns} - $c->{host}{start_mono_ns} > 1e9 if $l->{tid} != $c->{processes}[0]{pid}' | sort | uniq -c | sed 's/^ *//')" \
 	'20 1' 'and what its threads did then'
