@@ -1586,6 +1586,15 @@ bool offcpu_swapped(struct offcpu *o)
 	return aggmap_swapped(&o->agg);
 }
 
+/* Pass what threads did, then the stacks that the samples refer to. */
+static void drain_lives(struct offcpu *o, const struct offcpu_sink *sink)
+{
+	for (size_t i = 0; i < o->n_lives && sink->life; i++)
+		sink->life(sink->ctx, &o->lives[i]);
+	o->n_lives = 0;
+	offcpu_drain(o, sink);
+}
+
 /* Drains the ring buffer between swap and samples: it then has every stack of the old map's samples. */
 int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 {
@@ -1596,10 +1605,7 @@ int offcpu_end_swap(struct offcpu *o, const struct offcpu_sink *sink, struct err
 	o->inserted_at_swap = o->progs.base->bss->inserted;
 	if (o->lives_wanted && o->opts.events)
 		divide_lives(o);
-	for (size_t i = 0; i < o->n_lives && sink->life; i++)
-		sink->life(sink->ctx, &o->lives[i]);
-	o->n_lives = 0;
-	offcpu_drain(o, sink);
+	drain_lives(o, sink);
 	return aggmap_empty(&o->agg, sink->sample, sink->ctx, e);
 }
 
@@ -1669,6 +1675,21 @@ void offcpu_turn(struct offcpu *o)
 	o->progs.base->bss->epoch++;
 }
 
+static void take_waiting(void *ctx, const void *record)
+{
+	const struct offcpu_sink *sink = ctx;
+	struct offcpu_wait w;
+
+	memcpy(&w, record, sizeof(w));
+	if (w.start == OFFCPU_UNKNOWN || w.start == OFFCPU_ON_CPU)
+		return;
+	if (w.start == OFFCPU_INITIAL)
+		w.key = w.initial;
+	if (w.pending && w.late_start == w.start)
+		w.key.user = w.late;
+	sink->waiting(sink->ctx, &w.key);
+}
+
 static void take_held_wait(void *ctx, const void *record)
 {
 	const struct offcpu_sink *sink = ctx;
@@ -1694,22 +1715,35 @@ static void take_held_waker(void *ctx, const void *record)
 		sink->held_waker(sink->ctx, &w.by[i]);
 }
 
+/* The storages of TARGETS, or of all threads. */
+static int each_wait(struct offcpu *o, bool targets, void (*take)(void *ctx, const void *record),
+	const struct offcpu_sink *sink, struct err *e)
+{
+	struct offcpu_sink to = *sink;
+
+	return is_raw(o) ? rawtasks_waits(&o->tasks, take, &to, e)
+			 : taskiter_run(o->progs.iters->progs.open_waits, targets ? o->only : 0,
+				   sizeof(struct offcpu_wait), take, &to, e);
+}
+
+int offcpu_waiting(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
+{
+	return each_wait(o, true, take_waiting, sink, e);
+}
+
 int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 {
 	struct offcpu_sink to = *sink;
-	int rc;
+	int rc = 0;
 
-	if (is_raw(o))
-		return rawtasks_waits(&o->tasks, take_held_wait, &to, e);
 	/* wakers need not be targets */
-	o->progs.base->bss->storage = OFFCPU_STORAGE_WAKERS;
-	rc = !o->opts.wakers ? 0
-			     : taskiter_run(o->progs.iters->progs.open_waits, 0, sizeof(struct offcpu_woken),
-				       take_held_waker, &to, e);
-	o->progs.base->bss->storage = OFFCPU_STORAGE_WAITS;
-	return rc ? rc
-		  : taskiter_run(o->progs.iters->progs.open_waits, o->opts.wakers ? 0 : o->only,
-			    sizeof(struct offcpu_wait), take_held_wait, &to, e);
+	if (o->opts.wakers && !is_raw(o)) {
+		o->progs.base->bss->storage = OFFCPU_STORAGE_WAKERS;
+		rc = taskiter_run(o->progs.iters->progs.open_waits, 0, sizeof(struct offcpu_woken), take_held_waker,
+			&to, e);
+		o->progs.base->bss->storage = OFFCPU_STORAGE_WAITS;
+	}
+	return rc ? rc : each_wait(o, !o->opts.wakers, take_held_wait, sink, e);
 }
 
 /* Whoever runs, or does not, is taken to do so until the end. */
@@ -1724,7 +1758,8 @@ static void end_lives(struct offcpu *o, uint64_t stop_ns)
 	}
 }
 
-int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e)
+int offcpu_freeze(struct offcpu *o, struct procevents *events, const struct offcpu_sink *sink,
+	uint64_t *stop_ns, struct err *e)
 {
 	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
 	/* just before the end, since threads run on after it */
@@ -1735,8 +1770,14 @@ int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *st
 	oc.stop_ns = *stop_ns = now_ns();
 	set_phase(o, OFFCPU_FROZEN);
 	end_lives(o, *stop_ns);
-	/* after the swap, which waits for all programs that run, none is inside the recording part */
-	rc = offcpu_swap(o, sink, e);
+	/*
+	 * No program is inside the recording part after this: those that record run with interrupts
+	 * disabled, and a swap waits for all
+	 */
+	if (procevents_interrupt(events))
+		drain_lives(o, sink);
+	else
+		rc = offcpu_swap(o, sink, e);
 	if (rc)
 		return rc;
 	rc = o->opts.no_waits ? 0

@@ -15,6 +15,7 @@
 #include "record/bpf_raw.h"
 #include "record/options.h"
 #include "system/broker.h"
+#include "system/events.h"
 #include "symbols/kallsyms.h"
 #include "system/kernel_btf.h"
 
@@ -140,6 +141,7 @@ struct offcpu_sink {
 	void (*snapshot)(void *ctx, const struct offcpu_ev_snapshot *ev); /* only `bytes` bytes of `stack` */
 	void (*sample)(void *ctx, const struct offcpu_key *key, const struct offcpu_value *value);
 	void (*life)(void *ctx, const struct offcpu_ev_life *ev);
+	void (*waiting)(void *ctx, const struct offcpu_key *key); /* from offcpu_waiting() */
 	/* from offcpu_held(); KIND is enum cap_stack_kind */
 	void (*held_stack)(void *ctx, unsigned int kind, const struct offcpu_stack_id *id);
 	void (*held_waker)(void *ctx, const struct offcpu_stack_id *id);
@@ -268,12 +270,16 @@ bool offcpu_crowded(const struct offcpu *o);
 void offcpu_turn(struct offcpu *o);
 int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
 
+/* Pass the key of each wait in progress, which no sample has yet. Nothing changes by it. */
+int offcpu_waiting(struct offcpu *o, const struct offcpu_sink *sink, struct err *e);
+
 /*
  * Stop recording, at *STOP_NS, and pass all the rest to the sink, including the
  * waits that are still open (count 1, OFFCPU_F_OPEN). Filters apply to open
- * waits as to any other.
+ * waits as to any other. EVENTS (NULL is fine) save the time to wait for programs that still run.
  */
-int offcpu_freeze(struct offcpu *o, const struct offcpu_sink *sink, uint64_t *stop_ns, struct err *e);
+int offcpu_freeze(struct offcpu *o, struct procevents *events, const struct offcpu_sink *sink,
+	uint64_t *stop_ns, struct err *e);
 
 /* Sums over all CPUs. */
 void offcpu_counters(struct offcpu *o, struct offcpu_counters *ret);

@@ -1443,6 +1443,13 @@ const struct process_maps *process_table_maps(struct process_table *t, const str
 	return im ? im->maps : NULL;
 }
 
+const struct process_maps *process_table_newest_maps(const struct process_table *t, uint32_t pid)
+{
+	const struct image *im = imagetab_newest(&t->images, pid);
+
+	return im ? im->maps : NULL;
+}
+
 struct file_table *process_table_files(struct process_table *t)
 {
 	return t->files;

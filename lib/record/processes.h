@@ -348,6 +348,9 @@ bool process_table_tracks(const struct process_table *t, uint32_t pid);
  */
 const struct process_maps *process_table_maps(struct process_table *t, const struct offcpu_key *key);
 
+/* Those of the newest image of process PID that is known; as valid. */
+const struct process_maps *process_table_newest_maps(const struct process_table *t, uint32_t pid);
+
 struct file_table *process_table_files(struct process_table *t); /* belong to T */
 
 /* Fill *RET for past_maps_find(). It refers to T and is valid until the next call that changes T. */

@@ -885,6 +885,7 @@ struct recorder {
 	uint64_t rows_lost, rows_lost_ns, samples_lost; /* waits, and samples, lost for lack of memory */
 	uint64_t wakers_known, wakers_missing; /* waits that ended, with their waker and without */
 	uint64_t start_ns, stop_ns, next_flush_ns, symbols_ns;
+	uint64_t foresee_ns; /* no earlier than this: foresee_names() */
 	struct {
 		uint32_t every; /* of waits at one place, one has stacks of its own; 0 = not chosen yet */
 		uint64_t spent_ns, time_ns; /* at the last choice */
@@ -1061,6 +1062,18 @@ static void hold_stack(void *ctx, unsigned int kind, const struct offcpu_stack_i
 	stack_table_hold(r->p.stacks, kind, id);
 }
 
+/* The wait of K is still to end. */
+static void want_waiting(void *ctx, const struct offcpu_key *k)
+{
+	struct recorder *r = ctx;
+	struct cap_stack s;
+
+	if ((stack_table_user(r->p.stacks, &k->user, &s) || stack_table_frames(r->p.stacks, &k->user, &s)) &&
+		s.frames)
+		name_requests_add(
+			r->names, process_table_newest_maps(r->p.procs, k->tgid), &s, now_ns(), now_ns());
+}
+
 static void hold_waker(void *ctx, const struct offcpu_stack_id *id)
 {
 	struct recorder *r = ctx;
@@ -1135,6 +1148,7 @@ int recorder_open(const struct recorder_opts *opts, struct recorder **ret, bool 
 		.snapshot = take_snapshot,
 		.sample = take_sample,
 		.life = take_life,
+		.waiting = want_waiting,
 		.held_stack = hold_stack,
 		.held_waker = hold_waker };
 	r->forget_at = FORGET_MIN;
@@ -1319,6 +1333,20 @@ static void want_names(struct recorder *r, const struct offcpu_key *k, const str
 		name_requests_add(r->names, process_table_maps(r->p.procs, k), &stack, first_ns, last_ns);
 	else
 		name_requests_miss(r->names, stack.len);
+}
+
+/*
+ * Many threads wait from the beginning to the end, and only then there is a sample of them: look their names
+ * up before, or the end would wait for it. Each time that the recording is half as long again.
+ */
+static void foresee_names(struct recorder *r)
+{
+	const uint64_t now = now_ns();
+
+	if (now < r->foresee_ns)
+		return;
+	r->foresee_ns = now + (now - r->start_ns) / 2;
+	offcpu_waiting(r->p.bpf, &r->sink, NULL);
 }
 
 static bool same_rule(void *ctx, const struct offcpu_key *key, uint64_t addr, uint64_t at_ns)
@@ -1735,8 +1763,10 @@ static int end_swap(struct recorder *r, struct err *e)
 		r->next_flush_ns += FLUSH_NS;
 	rc = flush(r, false, e);
 	/* with all processes recorded, those that look names up would be recorded too */
-	if (r->namer && !r->all)
+	if (r->namer && !r->all) {
+		foresee_names(r);
 		name_store_service(r->namer);
+	}
 	return rc;
 }
 
@@ -1807,7 +1837,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 	/* offcpu_freeze() mostly waits for RCU: look names up meanwhile */
 	if (r->namer && !r->all)
 		name_store_hurry(r->namer);
-	rc = offcpu_freeze(r->p.bpf, &r->sink, &stop_ns, e);
+	rc = offcpu_freeze(r->p.bpf, r->p.events, &r->sink, &stop_ns, e);
 	r->stop_ns = rc ? 0 : stop_ns;
 	if (!rc)
 		rc = flush(r, true, e);

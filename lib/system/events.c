@@ -202,6 +202,25 @@ int procevents_widen(struct procevents *p, struct err *e)
 	return 0;
 }
 
+/*
+ * The kernel reads, enables and disables the event of another CPU there, in an interrupt, and waits for it
+ * (kernel/events/core.c, perf_event_read() and event_function_call()). This one's runs this process.
+ */
+bool procevents_interrupt(struct procevents *p)
+{
+	const size_t cpus = (size_t)get_nprocs_conf();
+	uint64_t value;
+	bool all = p && p->started && p->n_rings == cpus && (size_t)get_nprocs() == cpus;
+
+	for (size_t i = 0; all && i < p->n_rings; i++) {
+		const int fd = p->rings[i].fd;
+
+		all = p->of_all ? read(fd, &value, sizeof(value)) == sizeof(value)
+				: ioctl(fd, PERF_EVENT_IOC_ENABLE) == 0 && ioctl(fd, PERF_EVENT_IOC_DISABLE) == 0;
+	}
+	return all;
+}
+
 bool procevents_of_all(const struct procevents *p)
 {
 	return p->of_all;

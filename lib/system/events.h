@@ -75,6 +75,13 @@ int procevents_widen(struct procevents *p, struct err *e);
 /* Events begin now: no earlier one is reported or lost. Needs no privileges. */
 int procevents_start(struct procevents *p, struct err *e);
 
+/*
+ * Interrupt each CPU. When this returns true, whatever had begun there with interrupts disabled has ended: a
+ * program at sched_switch, say. Takes microseconds, where the kernel's own way to wait for that takes some
+ * ten milliseconds. False if it is not possible; P may be NULL. Needs no privileges.
+ */
+bool procevents_interrupt(struct procevents *p);
+
 /* For epoll(7). */
 int procevents_fd(const struct procevents *p);
 
