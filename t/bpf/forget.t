@@ -49,14 +49,15 @@ spell() { # CAP
 				$wait_once{$1} = 1;
 			} elsif (/^\{"type":"frame","id":(\d+),"name":"main"/) {
 				$other{$1} = 1;
-			} elsif (/^\{"type":"frame","id":(\d+),"name":"[^"]*(mutex|page_fault)/) {
+			} elsif (/^\{"type":"frame","id":(\d+),"name":"[^"]*(mutex|page_fault|madvise|do_exit)/) {
 				$besides{$1} = 1;
 			} elsif (/^\{"type":"thread","id":(\d+).*"comm":"([^"]*)"/) {
 				$thread{$1} = $2;
 			} elsif (/^\{"type":"stack","id":(\d+),"frames":\[([\d,]*)\]/) {
 				my $id = $1;
 				my @b = map { $bit{$_} } grep { defined $bit{$_} } my @f = split /,/, $2;
-				# or where main waits elsewhere, such as for a page of its stack, or for the lock of the pipe
+				# or where a thread waits elsewhere: for a page of its stack, a lock of the pipe, or of the
+				# mappings when it ends
 				$stack{$id} = (grep { $besides{$_} } @f) ? -1 : @b == 24 ? oct "0b" . join "", @b
 					: (grep { $wait_once{$_} } @f) ? undef : (grep { $other{$_} } @f) ? -1 : undef;
 			} elsif (/^\{"type":"wait","thread":(\d+),"stack":(\d+|null),"count":(\d+)/) {
