@@ -394,8 +394,8 @@ static __always_inline __u64 orc_end(const struct orc_walk *k, __u64 sp)
 }
 
 /*
- * Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack. Where
- * that is not known it ends with a page: to read what is not there costs more than the walk.
+ * Read the stack from AT, which is not below the walk's SP - 8, to the end of the window or of the stack.
+ * Where that is not known it ends with a page: to read what is not there costs more than the walk.
  */
 static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
 {

@@ -1739,8 +1739,8 @@ int offcpu_held(struct offcpu *o, const struct offcpu_sink *sink, struct err *e)
 	/* wakers need not be targets */
 	if (o->opts.wakers && !is_raw(o)) {
 		o->progs.base->bss->storage = OFFCPU_STORAGE_WAKERS;
-		rc = taskiter_run(o->progs.iters->progs.open_waits, 0, sizeof(struct offcpu_woken), take_held_waker,
-			&to, e);
+		rc = taskiter_run(o->progs.iters->progs.open_waits, 0, sizeof(struct offcpu_woken),
+			take_held_waker, &to, e);
 		o->progs.base->bss->storage = OFFCPU_STORAGE_WAITS;
 	}
 	return rc ? rc : each_wait(o, !o->opts.wakers, take_held_wait, sink, e);

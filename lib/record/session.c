@@ -853,16 +853,18 @@ struct row {
 	struct offcpu_value value;
 };
 
+/* A process that is recorded and had no image yet. */
+struct joined {
+	uint32_t tgid;
+	uint64_t began_ns, due_ns;
+};
+
 struct recorder {
 	struct session_parts p;
 	struct waker_table *wakers; /* NULL = not recorded */
 	struct late_stacks *snaps; /* stacks that are walked later; NULL = no unwinder */
 	uint64_t settled_ns; /* process events up to this time have been processed */
-	/* processes that are recorded and had no image yet, in order of time: await_joined() */
-	struct joined {
-		uint32_t tgid;
-		uint64_t began_ns, due_ns;
-	} *joined;
+	struct joined *joined; /* in order of time: await_joined() */
 	size_t n_joined, max_joined;
 	bool scanning; /* the scan of the processes from before the recording is not complete */
 	bool swapping; /* the aggregation map is being swapped, */

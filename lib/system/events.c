@@ -216,7 +216,8 @@ bool procevents_interrupt(struct procevents *p)
 		const int fd = p->rings[i].fd;
 
 		all = p->of_all ? read(fd, &value, sizeof(value)) == sizeof(value)
-				: ioctl(fd, PERF_EVENT_IOC_ENABLE) == 0 && ioctl(fd, PERF_EVENT_IOC_DISABLE) == 0;
+				: ioctl(fd, PERF_EVENT_IOC_ENABLE) == 0 &&
+					  ioctl(fd, PERF_EVENT_IOC_DISABLE) == 0;
 	}
 	return all;
 }
@@ -629,7 +630,7 @@ static void end_watch(struct procevents *p, uint32_t tid)
 void procevents_drain(
 	struct procevents *p, bool settle, void (*fn)(void *ctx, const struct procevent *ev), void *ctx)
 {
-	/* not what comes while the buffers are read one after the other: its cause may be in one read before */
+	/* not what comes while buffer after buffer is read: its cause may be in one that was read before */
 	const uint64_t horizon = now_ns() - (settle ? PROCEVENTS_SETTLE_NS : 0);
 	size_t n = 0;
 

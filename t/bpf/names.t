@@ -111,6 +111,22 @@ is "$(counter "$TMP/short.cap" names.plain)" "$(counter "$TMP/short.cap" names.s
 is "$(counter "$TMP/long.cap" names.plain)" 0 "names.plain is 0 for the longer recording"
 kill "$lined"
 
+# --- a wait from the beginning to the end, of which there is a sample only then: its names are looked up before
+
+sleep 1000 &
+waits=$!
+at_exit_kill "$waits"
+rec_start "$TMP/wait.cap" -q -p "$waits"
+place_stored() {
+	stored=$(counter "$TMP/wait.cap" names.stored)
+	[ "${stored:-0}" -gt 2 ] && [ "$(counter "$TMP/wait.cap" waits.recorded)" -eq 0 ]
+}
+ok "the names of a wait in progress are stored" until_true place_stored
+rec_stop
+is "$(counter "$TMP/wait.cap" names.stored)" "$stored" "and no more at the end of it"
+like "$("$BIN/symbolize" -q "$TMP/wait.cap")" 'clock_nanosleep' "by which it has its names"
+kill "$waits"
+
 # --- functions without a name: the same label with the file and without it
 
 "$cc" -O1 -fno-pie -no-pie -fno-optimize-sibling-calls -s -o "$TMP/unnamed" "$TMP/prog.c"

@@ -108,6 +108,66 @@ static void before_the_start(struct tap *t, struct procevents *p)
 	tap_ok(t, n[0] > 0 && !n[1], "after the start events are reported");
 }
 
+/* How many interrupts other CPUs than the first had to call a function there; 0 = /proc does not say. */
+static uint64_t function_calls(void)
+{
+	FILE *f = fopen("/proc/interrupts", "re");
+	char line[4096];
+	uint64_t sum = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		char *at = strchr(line, ':'), *end;
+
+		if (!at || !strstr(line, "Function call interrupts"))
+			continue;
+		strtoull(at + 1, &at, 10);
+		for (uint64_t n = strtoull(at, &end, 10); end != at; n = strtoull(at, &end, 10)) {
+			sum += n;
+			at = end;
+		}
+	}
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+#define INTERRUPTS 200
+
+/* P, of the whole machine or of some processes: each other CPU is interrupted. */
+static void interrupting(struct tap *t, struct procevents *p, const char *what)
+{
+	cpu_set_t before, first;
+	uint64_t calls;
+	bool all = true;
+
+	if (get_nprocs() < get_nprocs_conf()) {
+		tap_ok(t, !procevents_interrupt(p), "%s: with a CPU offline not all can be interrupted",
+			what);
+		return;
+	}
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	sched_getaffinity(0, sizeof(before), &before);
+	if (sched_setaffinity(0, sizeof(first), &first) != 0) {
+		tap_skip(t, what, "the first CPU is not ours");
+		return;
+	}
+	calls = function_calls();
+	for (int i = 0; i < INTERRUPTS; i++)
+		all = all && procevents_interrupt(p);
+	calls = function_calls() - calls;
+	sched_setaffinity(0, sizeof(before), &before);
+	tap_ok(t, all && calls >= INTERRUPTS * (uint64_t)(get_nprocs() - 1), "%s: each CPU is interrupted",
+		what);
+}
+
+/* Before their start, and without events, nothing is interrupted. */
+static void not_interrupting(struct tap *t, struct procevents *p)
+{
+	tap_ok(t, !procevents_interrupt(p) && !procevents_interrupt(NULL),
+		"before the start no CPU is interrupted");
+}
+
 static void one_life(struct tap *t, struct procevents *p)
 {
 	struct seen s = { .ordered = true };
@@ -538,6 +598,8 @@ static void some(struct tap *t, bool children)
 	tap_ok(t, !s.others && !s.threads && !s.of_pages[2] && !s.of_pages[3] && !s.of_pages[4],
 		"%s: nothing of another process is reported", what);
 	tap_ok(t, !is_readable(p, 0), "%s: nothing makes the descriptor readable, meanwhile", what);
+	interrupting(t, p, what);
+	drain_some(p, &one, &s);
 	puppet_do(&one, 'm');
 	tap_ok(t, is_readable(p, 10000), "%s: a mapping makes it readable", what);
 	drain_some(p, &one, &s);
@@ -667,7 +729,9 @@ int main(void)
 	tap_ok(&t, rc == 0, "events on every CPU are opened");
 	if (rc)
 		return tap_done(&t);
+	not_interrupting(&t, p);
 	before_the_start(&t, p);
+	interrupting(&t, p, "events of the whole machine");
 	one_life(&t, p);
 	settling(&t, p);
 	lazy(&t, p);

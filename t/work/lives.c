@@ -103,7 +103,8 @@ static void *born(void *name)
 	queued = queued_ns();
 	life = clock_ns(CLOCK_MONOTONIC) - begun;
 	printf("born %ld %llu %llu %llu %lld\n", (long)syscall(SYS_gettid), (unsigned long long)ran,
-		(unsigned long long)queued, (unsigned long long)life, (long long)(life - ran - queued - slept));
+		(unsigned long long)queued, (unsigned long long)life,
+		(long long)(life - ran - queued - slept));
 	return NULL;
 }
 
