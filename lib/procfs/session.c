@@ -1428,8 +1428,6 @@ int procfs_session_stop(struct procfs_session *r, const char *why, struct err *e
 
 	r->stop_ns = sample_round_last(&r->round);
 	sample_round_end(&r->round);
-	if (r->namer && !r->all)
-		name_store_hurry(r->namer);
 	rc = flush(r, e);
 	if (!rc && r->namer) {
 		jit_store_write(r->jit, r->out);

@@ -468,13 +468,6 @@ void name_store_service(struct name_store *k)
 		begin(k, true, SECONDS * NS);
 }
 
-void name_store_hurry(struct name_store *k)
-{
-	if (k->running && k->batch.done)
-		end(k);
-	begin(k, false, SECONDS * NS);
-}
-
 void name_store_finish(struct name_store *k, uint64_t ns)
 {
 	uint64_t end_ns = now_ns() + ns;

@@ -84,13 +84,11 @@ void name_store_free(struct name_store *k); /* NULL is fine; stops work in progr
 void name_store_service(struct name_store *k);
 
 /*
- * The recording is about to stop: start on the rest now. If the recording was
- * shorter than a second, use only symbol tables, without lines and inlined
- * calls: unpacking debug information would take longer than everything else.
+ * Look the rest up, and write all names that are ready within NS. Places without a
+ * name are counted; this is not an error. If the recording was shorter than a second,
+ * use only symbol tables, without lines and inlined calls: unpacking debug information
+ * would take longer than everything else.
  */
-void name_store_hurry(struct name_store *k);
-
-/* Write all names that are ready within NS. Places without a name are counted; this is not an error. */
 void name_store_finish(struct name_store *k, uint64_t ns);
 
 void name_store_stats(const struct name_store *k, struct name_requests_stats *ret);

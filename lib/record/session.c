@@ -998,6 +998,8 @@ static void find_joiners(struct recorder *r, uint64_t now)
 {
 	size_t n = 0;
 
+	if (!r->n_joined)
+		return;
 	for (; n < r->n_joined && now >= r->joined[n].due_ns; n++)
 		if (!process_table_lived(r->p.procs, r->joined[n].tgid, r->joined[n].began_ns))
 			watch_joined(r, r->joined[n].tgid);
@@ -1836,9 +1838,6 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 
 	if (rc)
 		return rc;
-	/* offcpu_freeze() mostly waits for RCU: look names up meanwhile */
-	if (r->namer && !r->all)
-		name_store_hurry(r->namer);
 	rc = offcpu_freeze(r->p.bpf, r->p.events, &r->sink, &stop_ns, e);
 	r->stop_ns = rc ? 0 : stop_ns;
 	if (!rc)
