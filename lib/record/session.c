@@ -609,8 +609,8 @@ static int drop(struct session_parts *p, struct err *e)
 }
 
 /*
- * Events of the targets alone, so that others pay nothing; of the whole machine if
- * any process is one or may wake one. Where others may become targets (can_join()),
+ * Events of the targets alone, so that others pay nothing: watch_members(). Of the whole
+ * machine if any process is one or may wake one. Where others may become targets (can_join()),
  * it is the whole machine from the first one that does: see await_joined().
  */
 static int open_events(struct session_parts *p, const struct recorder_opts *o, struct err *e)
@@ -618,16 +618,8 @@ static int open_events(struct session_parts *p, const struct recorder_opts *o, s
 	const struct procevents_opts opts = { .prompt = p->unwinder != NULL,
 		.some = !o->bpf.wakers && (can_join(o) || !(o->bpf.all || o->n_comms)),
 		.children = o->bpf.follow || can_join(o) };
-	bool new;
-	int rc = procevents_open(&opts, &p->events, e);
 
-	if (!rc && opts.some)
-		rc = watch_targets(p, o, &new, e);
-	if (!rc)
-		return 0;
-	procevents_close(p->events);
-	p->events = NULL;
-	return rc;
+	return procevents_open(&opts, &p->events, e);
 }
 
 static int open_tables(struct session_parts *p, const struct recorder_opts *o, struct err *e)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -82,6 +83,8 @@ struct procevents {
 	size_t n_pending, max_pending;
 	void (*at_once)(void *ctx, const struct procevent *ev);
 	void *at_once_ctx;
+	pthread_t first; /* first_of_a_thread() */
+	bool opens_first;
 };
 
 /* PID -1: of the whole machine. */
@@ -110,6 +113,29 @@ static int open_event(const struct procevents *p, pid_t pid, int cpu)
 	long fd = syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+/*
+ * For the first event of a thread on the machine the kernel changes the code of its
+ * scheduler, and waits until each CPU has seen that. It leaves it so for a second after
+ * the last one (kernel/events/core.c, account_event() and perf_sched_delayed()).
+ */
+static void *first_of_a_thread(void *ctx)
+{
+	struct procevents *p = ctx;
+
+	const int fd = open_event(p, (pid_t)syscall(SYS_gettid), p->rings[0].cpu);
+
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+static void await_first(struct procevents *p)
+{
+	if (p->opens_first)
+		pthread_join(p->first, NULL);
+	p->opens_first = false;
 }
 
 static int open_ring(struct procevents *p, int cpu, struct err *e)
@@ -194,6 +220,7 @@ static void close_watches(struct procevents *p)
 
 int procevents_widen(struct procevents *p, struct err *e)
 {
+	await_first(p);
 	for (size_t i = 0; i < p->n_rings && p->started && !p->of_all; i++)
 		if (ioctl(p->rings[i].fd, PERF_EVENT_IOC_ENABLE) != 0)
 			return err_sys(e, -errno, "cannot enable a perf event");
@@ -317,6 +344,7 @@ int procevents_add(struct procevents *p, uint32_t pid, bool *new, struct err *e)
 		*new = false;
 	if (p->ends)
 		close_ended(p);
+	await_first(p);
 	owner_raise();
 	for (int i = 0; i < ADD_ROUNDS && more && !rc && !p->of_all; i++) {
 		rc = watch_threads(p, pid, &more, e);
@@ -348,6 +376,8 @@ int procevents_open(const struct procevents_opts *o, struct procevents **ret, st
 		rc = open_ring(p, cpu, e);
 	if (!rc)
 		rc = choose_size(p, e);
+	p->opens_first =
+		!rc && o->some && p->n_rings && pthread_create(&p->first, NULL, first_of_a_thread, p) == 0;
 	owner_lower();
 	if (rc) {
 		procevents_close(p);
@@ -380,6 +410,7 @@ void procevents_close(struct procevents *p)
 		return;
 	unmap_rings(p);
 	close_watches(p);
+	await_first(p);
 	for (size_t i = 0; i < p->n_rings; i++) {
 		close(p->rings[i].fd);
 		buf_free(&p->rings[i].last);

@@ -52,7 +52,9 @@ struct procevents_opts {
 
 /*
  * On success the caller owns *RET. -EACCES or -EPERM if perf_event_paranoid
- * forbids it.
+ * forbids it. With `some`, a thread makes the kernel ready for what
+ * procevents_add() does, which takes it a grace period of RCU: do other things
+ * in between. That call, procevents_widen() and procevents_close() wait for it.
  */
 int procevents_open(const struct procevents_opts *o, struct procevents **ret, struct err *e);
 void procevents_close(struct procevents *p); /* NULL is fine */
