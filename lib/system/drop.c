@@ -168,6 +168,7 @@ static const struct syscall_rule recorder_rules[] = {
 	IOCTL(PERF_EVENT_IOC_DISABLE),
 	IOCTL(PERF_EVENT_IOC_SET_OUTPUT),
 	IOCTL(PERF_EVENT_IOC_ID),
+	IOCTL(PERF_EVENT_IOC_PERIOD),
 	/* reading by path */
 	SYSCALL_ALLOW_IF(openat, SYSCALL_BITS(2, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND, O_RDONLY)),
 	SYSCALL_ALLOW(newfstatat),

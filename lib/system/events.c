@@ -87,6 +87,8 @@ struct procevents {
 	bool opens_first;
 };
 
+#define PERIOD 1 /* without one an event has no records */
+
 /* PID -1: of the whole machine. */
 static int open_event(const struct procevents *p, pid_t pid, int cpu)
 {
@@ -94,7 +96,7 @@ static int open_event(const struct procevents *p, pid_t pid, int cpu)
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_DUMMY,
-		.sample_period = 1,
+		.sample_period = PERIOD,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER,
 		.disabled = 1,
 		.inherit = pid > 0,
@@ -230,22 +232,17 @@ int procevents_widen(struct procevents *p, struct err *e)
 }
 
 /*
- * The kernel reads, enables and disables the event of another CPU there, in an interrupt, and waits for it
- * (kernel/events/core.c, perf_event_read() and event_function_call()). This one's runs this process.
+ * The kernel sets the period of another CPU's event there, in an interrupt, and waits for it, be the event
+ * enabled or not (kernel/events/core.c, event_function_call()). This one's runs this process.
  */
 bool procevents_interrupt(struct procevents *p)
 {
 	const size_t cpus = (size_t)get_nprocs_conf();
-	uint64_t value;
+	uint64_t period = PERIOD;
 	bool all = p && p->started && p->n_rings == cpus && (size_t)get_nprocs() == cpus;
 
-	for (size_t i = 0; all && i < p->n_rings; i++) {
-		const int fd = p->rings[i].fd;
-
-		all = p->of_all ? read(fd, &value, sizeof(value)) == sizeof(value)
-				: ioctl(fd, PERF_EVENT_IOC_ENABLE) == 0 &&
-					  ioctl(fd, PERF_EVENT_IOC_DISABLE) == 0;
-	}
+	for (size_t i = 0; all && i < p->n_rings; i++)
+		all = ioctl(p->rings[i].fd, PERF_EVENT_IOC_PERIOD, &period) == 0;
 	return all;
 }
 
