@@ -972,13 +972,15 @@ static void watch_joined(struct recorder *r, uint32_t tgid)
  */
 static void await_joined(struct recorder *r, const struct offcpu_ev_image *ev)
 {
-	const uint64_t now = now_ns();
-	const struct joined j = { .tgid = ev->tgid,
-		.began_ns = ev->start_boot_ns - (now_on(CLOCK_BOOTTIME) - now),
-		.due_ns = now + 2 * PROCEVENTS_SETTLE_NS };
+	struct joined j = { .tgid = ev->tgid };
+	uint64_t now;
 
-	if (!r->p.events || procevents_of_all(r->p.events) ||
-		process_table_lived(r->p.procs, j.tgid, j.began_ns))
+	if (!r->p.events || procevents_of_all(r->p.events))
+		return;
+	now = now_ns();
+	j.began_ns = ev->start_boot_ns - (now_on(CLOCK_BOOTTIME) - now);
+	j.due_ns = now + 2 * PROCEVENTS_SETTLE_NS;
+	if (process_table_lived(r->p.procs, j.tgid, j.began_ns))
 		return;
 	if (base_grow(&r->joined, &r->max_joined, r->n_joined + 1, sizeof(*r->joined)) == 0)
 		r->joined[r->n_joined++] = j;
