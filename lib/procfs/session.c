@@ -1085,6 +1085,8 @@ struct procfs_session {
 	struct procfs_priv priv;
 	struct walktables *tables; /* NULL = user stacks are not walked */
 	uint64_t due_ns, flush_ns;
+	uint64_t planned_ns; /* when due_ns was set */
+	int64_t credit_ns; /* CPU time that sampling may take at once; below 0: it took too much */
 	uint64_t stop_ns;
 	bool all;
 	char degraded[1024];
@@ -1099,14 +1101,22 @@ static void degrade(struct procfs_session *r, const char *what, const struct err
 		e ? ": " : "", e ? e->msg : "", e && e->hint[0] ? "; " : "", e ? e->hint : "");
 }
 
+#define CREDIT_NS                                                                                            \
+	50000000 /* of CPU time: so much more than its share one sample, or a few in turn, may take */
+
 /*
- * Set when the next sample is due. Samples for which there is no time are skipped:
- * sampling takes at most half of the time.
+ * Set when the next sample is due. Samples for which there is no time are skipped: sampling takes at most
+ * half of the time, not of each period, as some samples take longer than others.
  */
 static void plan(struct procfs_session *r, uint64_t began)
 {
-	uint64_t now = now_ns(), earliest = now + r->round.cost_ns, n;
+	uint64_t now = now_ns(), earliest = now, n;
 
+	r->credit_ns += (int64_t)(now - r->planned_ns) / 2;
+	r->credit_ns = MIN(r->credit_ns, CREDIT_NS) - (int64_t)r->round.cost_ns;
+	r->planned_ns = now;
+	if (r->credit_ns < 0)
+		earliest += 2 * (uint64_t)-r->credit_ns;
 	r->reported.late += began - r->due_ns > r->round.period_ns / 2;
 	r->due_ns += r->round.period_ns;
 	if (r->due_ns >= earliest)
