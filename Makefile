@@ -127,6 +127,7 @@ WORKS := $(if $(STATIC),,$(patsubst t/%.c,%,$(wildcard t/work/*.c)))
 GENERATED := $(SHARED)/gen/syscalls.h $(SHARED)/gen/kinds.h \
 	$(patsubst lib/flame/%,$(SHARED)/gen/%.h,$(wildcard lib/flame/*.html lib/flame/*.css lib/flame/*.js)) \
 	$(patsubst lib/flame/%,$(SHARED)/gen/%.sha256.h,$(wildcard lib/flame/*.css lib/flame/*.js))
+VARIANTS := $(patsubst %,$(SHARED)/gen/offcpu-%.gz.h,interpreted java scripts v8)
 SKELS := $(patsubst bpf/%.bpf.c,$(SHARED)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))
@@ -194,7 +195,7 @@ $(OBJ)/%.o: %.c $(OBJ)/.flags
 	$(Q)$(CC) $(HARD_CFLAGS) $(ALL_CFLAGS) $(WERROR) $(DEPS) -c -o $@ $<
 
 # Whatever includes a skeleton names it; the first build has no .d files yet.
-$(filter-out $(OFFLINE_OBJS) $(OFFLINE:%=$(OBJ)/tools/%.o),$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS)): | $(SKELS)
+$(filter-out $(OFFLINE_OBJS) $(OFFLINE:%=$(OBJ)/tools/%.o),$(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS)): | $(SKELS) $(VARIANTS)
 $(LIB_OBJS) $(TOOL_OBJS) $(UNIT_OBJS): | $(GENERATED)
 
 $(SHARED)/bpf/%.bpf.o: bpf/%.bpf.c $(SHARED)/bpf/.flags
@@ -207,6 +208,12 @@ $(SHARED)/bpf/%.skel.h: $(SHARED)/bpf/%.bpf.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen object $(@:.skel.h=.o) $< && \
 		$(BPFTOOL) gen skeleton $(@:.skel.h=.o) name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
+
+# Part of the recorder in this form: lib/record/bpf_variants.c.
+$(SHARED)/gen/%.gz.h: $(SHARED)/bpf/%.skel.h
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)gzip -9nc $(SHARED)/bpf/$*.o | od -An -v -to1 | sed 's/ /\\/g; s/.*/"&"/' >$@.tmp && mv $@.tmp $@
 
 # Names of system calls by number, as the headers of this architecture have them.
 $(SHARED)/gen/syscalls.h: $(SHARED)/bpf/.flags

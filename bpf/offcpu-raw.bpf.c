@@ -6,7 +6,6 @@
  * iterators: lib/record/bpf_raw.c does their work from /proc.
  */
 #define OFFCPU_RAW
-#define OFFCPU_NATIVE
 #include "offcpu.bpf.c"
 
 /* A new task may reuse an ID; an exec replaces the image. */

@@ -93,7 +93,8 @@ static __always_inline bool owner_dumpable(struct task_struct *task)
 	       BPF_CORE_READ_BITFIELD_PROBED(exiting, user_dumpable);
 }
 
-static __always_inline bool owner_allows(struct task_struct *task)
+/* Most recordings ask nobody: a function of its own is removed in one piece, and only once. */
+static __noinline bool owner_allows(struct task_struct *task)
 {
 	const struct cred *cred = BPF_CORE_READ(task, real_cred);
 	struct user_namespace *ns = BPF_CORE_READ(cred, user_ns);

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "capture/types.h"
 #include "cgroup.skel.h"
-#include "offcpu-native.skel.h"
 #include "offcpu.skel.h"
 #include "record/bpf_code.h"
+#include "record/bpf_variants.h"
 #include "record/unwind_memory.h"
 #include "system/owner.h"
 #include "system/privilege_sets.h"
@@ -589,37 +589,27 @@ static void set_kernel(struct offprogs *p)
 	note_spares(p);
 }
 
-/* What is set from here lies at the same places in both objects. */
-#define SAME(member)                                                                                         \
-	_Static_assert(offsetof(struct offcpu_bpf__rodata, member) ==                                        \
-			       offsetof(struct offcpu_native_bpf__rodata, member),                           \
-		#member)
-SAME(all_tasks);
-SAME(depth);
-SAME(state_mask);
-SAME(min_ns);
-SAME(cgroup_id);
-SAME(scripts);
-SAME(report_forks);
-SAME(hash_key);
-_Static_assert(sizeof(struct offcpu_bpf__rodata) == sizeof(struct offcpu_native_bpf__rodata), "rodata");
-_Static_assert(sizeof(struct offcpu_bpf__bss) == sizeof(struct offcpu_native_bpf__bss), "bss");
-
-/* NATIVE: without what finds the frames of runtimes (bpf/offcpu-native.bpf.c). */
-static struct offcpu_bpf *open_object(const struct offprogs *p, bool native)
+/* The programs that find SCRIPTS, as in offcpu_opts. */
+static struct offcpu_bpf *open_object(const struct offprogs *p, uint32_t scripts)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = bpf_hooks_path(&p->hook));
 	struct offcpu_bpf *skel = calloc(1, sizeof(*skel));
+	_cleanup_free_ void *elf = NULL;
+	size_t size;
 
 	if (!skel || offcpu_bpf__create_skeleton(skel) != 0) {
 		free(skel);
 		return NULL;
 	}
-	if (native)
-		skel->skeleton->data =
-			(void *)(uintptr_t)offcpu_native_bpf__elf_bytes(&skel->skeleton->data_sz);
-	if (bpf_object__open_skeleton(skel->skeleton, &opts) == 0)
-		return skel;
+	if (bpf_variant(scripts, &elf, &size) == 0) {
+		if (elf) {
+			skel->skeleton->data = elf;
+			skel->skeleton->data_sz = size;
+		}
+		/* it keeps nothing of the file */
+		if (bpf_object__open_skeleton(skel->skeleton, &opts) == 0)
+			return skel;
+	}
 	offcpu_bpf__destroy(skel);
 	return NULL;
 }
@@ -630,14 +620,14 @@ static int open_base(struct offprogs *p, const char *btf_file, struct err *e)
 
 	if (rc)
 		return rc;
-	p->base = open_object(p, p->native);
+	p->base = open_object(p, p->scripts);
 	if (!p->base)
 		return err_nomem(e, "the BPF programs");
 	rc = bpf_hooks_read(&p->hook, p->base->obj, e);
 	if (rc || p->hook.known)
 		return rc;
 	offcpu_bpf__destroy(p->base);
-	p->base = open_object(p, p->native);
+	p->base = open_object(p, p->scripts);
 	return p->base ? 0 : err_nomem(e, "the BPF programs");
 }
 
@@ -692,7 +682,7 @@ static int load_base(struct offprogs *p, const struct offcpu_opts *opts, int agg
 	uint32_t subsys = 0;
 	int rc;
 
-	p->native = !opts->tables || !opts->scripts;
+	p->scripts = opts->tables ? opts->scripts : 0;
 	rc = open_base(p, opts->btf_file, e);
 	if (rc)
 		return rc;
@@ -761,7 +751,7 @@ static int open_part(struct offprogs *p, bool iters, bool bare, struct offcpu_bp
 {
 	struct bpf_program *prog;
 
-	*ret = open_object(p, p->native || bare);
+	*ret = open_object(p, bare ? 0 : p->scripts);
 	if (!*ret)
 		return err_nomem(e, "the BPF programs");
 	bpf_hooks_set(&p->hook, (*ret)->obj);
@@ -815,6 +805,10 @@ static void *load_iters(void *ctx)
 	struct loading *l = ctx;
 	struct err why = { 0 };
 
+	l->rc = open_part(l->p, true, false, &l->p->iters, &l->e);
+	if (l->rc)
+		return NULL;
+	choose_iters(l->p->iters, l->opts, l->p->first_ns);
 	l->rc = load_part(l->p->iters, l->p->verifier_log, &l->e);
 	if (l->rc && l->rc != -EPERM && l->opts->scripts) {
 		l->rc = load_iters_again(l->p, l->opts, true, &why);
@@ -829,13 +823,24 @@ static void *load_iters(void *ctx)
 	return NULL;
 }
 
+static int load_events(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
+{
+	int rc = open_part(p, false, false, &p->events, e);
+
+	if (rc)
+		return rc;
+	choose_events(p->events, opts);
+	write_code(p, opts);
+	return load_part(p->events, p->verifier_log, e);
+}
+
 /* Load both parts at once; if no thread can be created, one after the other. */
 static int load_parts(struct offprogs *p, const struct offcpu_opts *opts, struct err *e)
 {
 	struct loading iters = { .p = p, .opts = opts };
 	pthread_t thread;
 	bool begun = pthread_create(&thread, NULL, load_iters, &iters) == 0;
-	int rc = load_part(p->events, p->verifier_log, e);
+	int rc = load_events(p, opts, e);
 
 	if (begun)
 		pthread_join(thread, NULL);
@@ -896,15 +901,8 @@ static int load_all(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	rc = check_btf(e);
 	if (!rc)
 		rc = load_base(p, opts, agg_fd, e);
-	if (!rc)
-		rc = open_part(p, false, false, &p->events, e);
-	if (!rc)
-		rc = open_part(p, true, false, &p->iters, e);
 	if (rc)
 		return rc;
-	choose_events(p->events, opts);
-	choose_iters(p->iters, opts, p->first_ns);
-	write_code(p, opts);
 	rc = load_parts(p, opts, e);
 	if (rc && rc != -EPERM)
 		explain_missing(p, e);

@@ -106,7 +106,7 @@ struct offprogs {
 	struct rawprogs *raw; /* mode raw: replaces events and iters; NULL = mode btf */
 	struct bpf_hooks hook;
 	int verifier_log; /* offcpu_opts.verifier_log */
-	bool native; /* all are of bpf/offcpu-native.bpf.c */
+	uint32_t scripts; /* the programs find those, as in offcpu_opts */
 	bool iters_bare; /* the iterators were refused, and loaded without script frames */
 	struct bpf_link **clocks; /* of the program at the clock of each CPU; NULL = none */
 	size_t n_clocks;
