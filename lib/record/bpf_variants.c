@@ -15,18 +15,18 @@
 #include <libdeflate.h>
 #include <stdlib.h>
 
-/* In gzip's format, as without it the recorder would be twice as large. */
-static const unsigned char java[] =
-#include "offcpu-java.gz.h"
+/* In gzip's format: as they are, the recorder would be half as large again. */
+static const unsigned char java[] = ""
+#include <offcpu-java.gz.h>
 	;
-static const unsigned char v8[] =
-#include "offcpu-v8.gz.h"
+static const unsigned char v8[] = ""
+#include <offcpu-v8.gz.h>
 	;
-static const unsigned char interpreted[] =
-#include "offcpu-interpreted.gz.h"
+static const unsigned char interpreted[] = ""
+#include <offcpu-interpreted.gz.h>
 	;
-static const unsigned char all[] =
-#include "offcpu-scripts.gz.h"
+static const unsigned char all[] = ""
+#include <offcpu-scripts.gz.h>
 	;
 
 /* The smallest first. */
