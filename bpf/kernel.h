@@ -270,6 +270,15 @@ struct task_struct___throttled {
 	unsigned char throttled;
 };
 
+/* Where the calls that the thread is in are listed of which a kretprobe or fprobe took the return address. */
+struct llist_head {
+	void *first;
+};
+
+struct task_struct___rethooks {
+	struct llist_head rethooks;
+};
+
 struct task_struct___dumpable {
 	unsigned int user_dumpable : 1;
 };

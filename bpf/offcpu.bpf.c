@@ -485,6 +485,21 @@ static __always_inline void return_not_owned(struct task_struct *next)
 		count_not_owned(next, s);
 }
 
+/*
+ * Would the kernel log a warning if it took the stack of TASK? So it does (6.1) for a thread that could run,
+ * if it has to look up there what a kretprobe replaced.
+ */
+static __always_inline bool stack_warns(struct task_struct *task)
+{
+#ifndef OFFCPU_RAW
+	struct task_struct___rethooks *hooked = (void *)task;
+
+	return bpf_core_field_exists(hooked->rethooks) && hooked->rethooks.first && !state_now(task);
+#else
+	return false;
+#endif
+}
+
 /* The kernel stack of TASK, which is not running. */
 static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct *task, struct scratch *s,
 	struct offcpu_wait *w, const struct offcpu_stack_id *last)
@@ -494,6 +509,8 @@ static __always_inline struct offcpu_stack_id kernel_stack_of(struct task_struct
 #ifdef OFFCPU_RAW
 	return no_stack(REASON_NOT_SEEN);
 #else
+	if (stack_warns(task))
+		return no_stack(REASON_NOT_SEEN);
 	return helper_stack(
 		s, w, last, bpf_get_task_stack(task, s->ev.frames, stack_bytes(KIND_KERNEL), 0), KIND_KERNEL);
 #endif
