@@ -46,8 +46,7 @@ static const struct counter counters[] = {
 		"of processes that you may not trace: this program's file capabilities are for your own "
 		"processes; run it as root for all" },
 	{ "filtered.hidden", COUNTER_NOT_RECORDED, "wait", "waits",
-		"of processes that this kernel hides from BPF programs when they leave a CPU, most "
-		"recently" },
+		"of processes that this kernel hides from BPF programs when they leave a CPU" },
 	{ "waits.invisible", COUNTER_NOT_RECORDED, "wait", "waits",
 		"of processes that this PID namespace does not show" },
 
