@@ -111,6 +111,7 @@ struct sched_entity___delayed {
 
 /* With CONFIG_SCHED_INFO. Both count by the clock of a run queue. */
 struct sched_info {
+	unsigned long pcount; /* how often it got a CPU */
 	__u64 run_delay; /* for how long it has been on a run queue without running, in all */
 	__u64 last_queued; /* since when it is on one now; 0 = it is not, or runs */
 	__u64 last_arrival; /* when it last got a CPU, in every class of scheduling */

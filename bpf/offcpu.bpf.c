@@ -422,6 +422,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		compare_clocks(now);
 	else if (w->start != OFFCPU_ON_CPU)
 		finish_late(task, s, w, now);
+	life_born(task, w, now);
 	if (last || (preempt && has_ended(task)))
 		life_end(now);
 	if (last) {

@@ -64,6 +64,18 @@ static __always_inline void life_begin(struct task_struct *task, struct offcpu_w
 	w->life_from = from;
 }
 
+/*
+ * TASK, whose wait is W, leaves a CPU. If that is for the first time, its life began when it was put on a run
+ * queue: when it was made its parent may have lost the CPU before that.
+ */
+static __always_inline void life_born(struct task_struct *task, struct offcpu_wait *w, __u64 now)
+{
+	if (w->key.tid || w->life_from || !lives_known(task) || !bpf_core_field_exists(task->sched_info) ||
+		task->start_boottime <= record_start_boot || task->sched_info.pcount != 1)
+		return;
+	w->life_from = now - task->se.sum_exec_runtime - run_delay(task);
+}
+
 /* The life of TASK in the recording up to NOW. False if it is not known, or was reported already. */
 static __always_inline bool life_until(
 	struct task_struct *task, const struct offcpu_wait *w, __u64 now, struct offcpu_life *life)
@@ -198,6 +210,10 @@ static __always_inline void life_of_image(struct task_struct *task)
 
 /* Not known: without BTF the recorder does not know where these members of a run queue are. */
 static __always_inline void compare_clocks(__u64 now)
+{
+}
+
+static __always_inline void life_born(struct task_struct *task, struct offcpu_wait *w, __u64 now)
 {
 }
 
