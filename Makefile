@@ -266,9 +266,10 @@ check: all
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) $(PROVE) $(PROVE_FLAGS) t/
 
 # The unit tests alone, without the lanes of .proverc: what runs under SAN=1 in CI. One compares what unwindinfo prints.
+UNIT_TESTS = t/unit/
 check-unit: $(UNIT_BINS) $(BIN)/unwindinfo
 	$(Q)STACKTOOLS_BIN=$(abspath $(BIN)) STACKTOOLS_OBJ=$(abspath $(OBJ)) \
-		$(PROVE) --norc -Mlib=t/lib -PUnitTests -j2 --failures --comments $(PROVE_FLAGS) t/unit/
+		$(PROVE) --norc -Mlib=t/lib -PUnitTests -j2 --failures --comments $(PROVE_FLAGS) $(UNIT_TESTS)
 
 # A build of its own with sanitizers and counters, the unit tests on it, pages for each file, and one line with the figure.
 # What runs in a sandbox cannot write its counts, so of that code the figure has what also runs outside.
