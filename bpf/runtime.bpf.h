@@ -18,7 +18,7 @@
 /*
  * Bit N: programs of enum runtime_kind N. What has no bit is never run, and not verified either: the verifier
  * takes up to 0.2 s for all of them. It removes code that cannot be reached piece by piece, moving all that
- * follows each time, which takes as long again: so what cannot have a bit in this object is not compiled.
+ * follows each time, which takes long too: so what cannot have a bit in this object is not compiled.
  */
 const volatile __u32 scripts;
 #ifndef OFFCPU_RUNTIMES
