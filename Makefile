@@ -127,7 +127,7 @@ WORKS := $(if $(STATIC),,$(patsubst t/%.c,%,$(wildcard t/work/*.c)))
 GENERATED := $(SHARED)/gen/syscalls.h $(SHARED)/gen/kinds.h \
 	$(patsubst lib/flame/%,$(SHARED)/gen/%.h,$(wildcard lib/flame/*.html lib/flame/*.css lib/flame/*.js)) \
 	$(patsubst lib/flame/%,$(SHARED)/gen/%.sha256.h,$(wildcard lib/flame/*.css lib/flame/*.js))
-VARIANTS := $(patsubst %,$(SHARED)/gen/offcpu-%.gz.h,interpreted java scripts v8)
+VARIANTS := $(patsubst bpf/%.bpf.c,$(SHARED)/gen/%.gz.h,$(filter-out %-raw.bpf.c,$(wildcard bpf/offcpu-*.bpf.c)))
 SKELS := $(patsubst bpf/%.bpf.c,$(SHARED)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 LIB_OBJS := $(patsubst lib/%.c,$(OBJ)/lib/%.o,$(wildcard lib/*/*.c))
 OFFLINE_OBJS := $(filter-out $(foreach dir,check procfs record stackmap,$(OBJ)/lib/$(dir)/%),$(LIB_OBJS))

@@ -109,7 +109,7 @@ struct sched_entity___delayed {
 	unsigned char sched_delayed; /* asleep, though on a run queue */
 };
 
-/* With CONFIG_SCHED_INFO. Both count by the clock of a run queue. */
+/* With CONFIG_SCHED_INFO. Times are by the clock of a run queue. */
 struct sched_info {
 	unsigned long pcount; /* how often it got a CPU */
 	__u64 run_delay; /* for how long it has been on a run queue without running, in all */

@@ -70,8 +70,10 @@ static __always_inline void life_begin(struct task_struct *task, struct offcpu_w
  */
 static __always_inline void life_born(struct task_struct *task, struct offcpu_wait *w, __u64 now)
 {
-	if (w->key.tid || w->life_from || !lives_known(task) || !bpf_core_field_exists(task->sched_info) ||
-		task->start_boottime <= record_start_boot || task->sched_info.pcount != 1)
+	/* while armed, the recording's beginning is not known yet */
+	if (w->key.tid || w->life_from || hot.phase != OFFCPU_RECORDING || !lives_known(task) ||
+		!bpf_core_field_exists(task->sched_info) || task->start_boottime <= record_start_boot ||
+		task->sched_info.pcount != 1)
 		return;
 	w->life_from = now - task->se.sum_exec_runtime - run_delay(task);
 }

@@ -1101,8 +1101,8 @@ static void degrade(struct procfs_session *r, const char *what, const struct err
 		e ? ": " : "", e ? e->msg : "", e && e->hint[0] ? "; " : "", e ? e->hint : "");
 }
 
-#define CREDIT_NS                                                                                            \
-	50000000 /* of CPU time: so much more than its share one sample, or a few in turn, may take */
+/* CPU time by which one sample, or a few in turn, may exceed their share. */
+#define CREDIT_NS 50000000
 
 /*
  * Set when the next sample is due. Samples for which there is no time are skipped: sampling takes at most
