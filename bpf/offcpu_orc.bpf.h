@@ -101,6 +101,7 @@ struct orc_start {
 	__u64 ra; /* the second one: the return address in the program's caller */
 	__u64 back; /* SP of the caller is so many bytes before ctx */
 	__u32 trusted; /* walks that matched bpf_get_stack() */
+	__u32 caller; /* from `ra` to the return address that tells who waits: for trail_number() */
 };
 
 enum orc_event { ORC_SWITCH, ORC_WAKING, ORC_EVENTS };
@@ -127,6 +128,9 @@ struct orc_walk {
 	struct orc_table table; /* where the row of pc is */
 	__u32 changes; /* of the tree of modules, if `counted` */
 	__u32 counted;
+	__u32 trail; /* the number of the one that this walk leaves; 0 = it depends on more than the stack */
+	__u32 pad;
+	__u64 bp_from; /* the address that bp was read at, since the last frame by BP; 0 = before */
 	__u64 missed; /* address of the word that is not in the window */
 	__u64 window_at, window_len;
 	__u64 window[ORC_WINDOW / 8];
@@ -418,6 +422,17 @@ static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
 
 enum { ORC_MORE = 16, ORC_NEED_ROW, ORC_NEED_WINDOW };
 
+/* A step that reads return address RA at address AT is part of trail T. */
+static __always_inline void orc_trail_step(struct orc_walk *k, struct trail *t, __u64 at, __u64 ra, bool by_bp)
+{
+	trail_step(t, at, ra, by_bp ? TRAIL_BY_FP : TRAIL_BY_SP, k->bp_from, k->bp);
+	if (!by_bp)
+		return;
+	if (!k->bp_from)
+		trail_lost(t);
+	k->bp_from = 0;
+}
+
 /*
  * Go from frame to frame, at most ORC_STEPS times. Returns why it stopped: one of the above, or the kind of
  * the last frame's row. SP and BP stay in memory, as in known_steps().
@@ -427,10 +442,12 @@ __noinline int orc_steps(void)
 	struct orc_walk *k = my_orc_walk();
 	struct scratch *s = my_scratch();
 	__u64 *frames, pc;
+	struct trail *t;
 	__u32 n, at;
 
 	if (!k || !s)
 		return ORC_IS_OTHER;
+	t = k->trail ? trail_of(k->trail) : NULL;
 	n = at = k->len;
 	barrier_var(at);
 	if (at > ORC_FRAMES_MAX - ORC_STEPS)
@@ -451,6 +468,8 @@ __noinline int orc_steps(void)
 			if (!k->counted || way >> 32 != k->changes)
 				return ORC_NEED_ROW;
 			way = (__u32)way & ~ORC_OF_MODULE;
+			k->trail = 0;
+			t = NULL;
 		}
 		frames[i] = pc;
 		if ((way & 0xff) > ORC_BY_BP) {
@@ -468,9 +487,13 @@ __noinline int orc_steps(void)
 			k->missed = k->window_at + bp_at;
 			return ORC_NEED_WINDOW;
 		}
-		if (below)
-			k->bp = k->window[bp_at >> 3 & (ORC_WINDOW / 8 - 1)];
 		pc = k->window[ra_at >> 3 & (ORC_WINDOW / 8 - 1)];
+		if (t)
+			orc_trail_step(k, t, cfa - 8, pc, way & ORC_BY_BP);
+		if (below) {
+			k->bp = k->window[bp_at >> 3 & (ORC_WINDOW / 8 - 1)];
+			k->bp_from = cfa - below;
+		}
 		k->sp = cfa;
 	}
 	k->pc = pc;
@@ -489,6 +512,7 @@ __noinline int orc_change_stack(void)
 
 	if (!k)
 		return ORC_IS_OTHER;
+	k->trail = 0;
 	way = (__u32)orc_row_of(k)->way;
 	if (!orc_read(k, k->sp - (way >> 16)))
 		return ORC_IS_OTHER;
@@ -523,6 +547,17 @@ __noinline int orc_advance(void)
 	return why == ORC_NEED_ROW ? ORC_MORE : why;
 }
 
+/* The walk has ended at k->sp. */
+static __always_inline void orc_trail_end(struct orc_walk *k)
+{
+	struct trail *t = k->trail ? trail_of(k->trail) : NULL;
+
+	if (!t)
+		return;
+	t->end = k->sp - t->origin;
+	orc_start_of(k)->caller = t->steps[1].at;
+}
+
 /*
  * Walk the stack of the current thread, as my_orc_walk() describes it, into the scratch event.
  * Returns the number of frames, or enum orc_refusal. USER: k->regs have the registers of user mode.
@@ -551,12 +586,13 @@ __noinline int orc_walk(__u32 user)
 	k->len = 1;
 	k->pc = start->ra;
 	k->sp = k->window_at + 8;
-	k->bp = 0; /* not known: a frame by it is refused until a frame has saved it */
+	k->bp = k->bp_from = 0; /* not known: a frame by it is refused until a frame has saved it */
 	for (__u32 i = 0; i < 2 * ORC_FRAMES_MAX; i++) {
 		why = orc_advance();
 		if (why != ORC_MORE)
 			break;
 	}
+	orc_trail_end(k);
 	if (why == ORC_AT_REGS)
 		return (user && k->sp == k->regs) || (k->event == ORC_WAKING && enters_kernel(k->pc))
 			       ? k->len
@@ -656,12 +692,14 @@ __noinline int orc_take(__u32 user)
 		n = ORC_UNPROVED;
 	k->walked.hi = 0;
 	k->after = n == ORC_UNREADY;
+	s->trail = 0;
 	if (n <= 0) {
 		count_refusal(&s->count, n);
 		return 0;
 	}
 	if (!verify_kernel_stacks && orc_start_of(k)->trusted >= ORC_TRIALS) {
 		s->count.kernel_walked++;
+		s->trail = k->trail;
 		return n;
 	}
 	taken_stack(&s->ev, 8L * n, KIND_KERNEL);
@@ -670,6 +708,64 @@ __noinline int orc_take(__u32 user)
 	k->walked = s->ev.id;
 	k->after = true;
 	return 0;
+}
+
+/* Has the stack of SIZE bytes at BASE, up to the registers of user mode, trail T? */
+static __always_inline bool orc_same_trail(const struct trail *t, __u64 base, __u64 size)
+{
+	__u64 origin = 0, last = 0;
+
+	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i++) {
+		const struct trail_step *step = &t->steps[i];
+		__u64 at;
+
+		if (step->by == TRAIL_BY_FP) {
+			origin = kernel_word(base + origin + step->fp_at) - base;
+			if (origin & 7 || origin >= size)
+				return false;
+		}
+		at = origin + step->at;
+		if ((i && at <= last) || at >= size || kernel_word(base + at) != step->ra)
+			return false;
+		last = at;
+	}
+	return t->id.hi && origin + t->end == size;
+}
+
+/*
+ * Recognise the stack of the current thread, as my_orc_walk() describes it, by its trail: then its ID is in the
+ * scratch event. A walk that is needed leaves its trail in k->trail.
+ */
+__noinline int orc_recognise(__u64 call)
+{
+	struct orc_walk *k = my_orc_walk();
+	struct scratch *s = my_scratch();
+	const struct orc_start *start;
+	__u64 base, size;
+	struct trail *t;
+
+	if (!k || !s)
+		return false;
+	start = orc_start_of(k);
+	base = k->ctx - start->back - 8;
+	size = k->regs - base;
+	if (!cast_type || !orc.rows || !start->ra || start->trusted < ORC_TRIALS || size > THREAD_STACK_MAX ||
+		kernel_word(base) != start->ra)
+		return false;
+	k->trail = trail_number(false, call, kernel_word(base + (start->caller & 511)));
+	t = trail_of(k->trail);
+	if (!t)
+		return false;
+	if (t->begin[0] == start->own && t->begin[1] == start->ra && t->begin[2] == start->back &&
+		t->epoch == epoch && orc_same_trail(t, base, size)) {
+		s->ev.id = t->id;
+		return true;
+	}
+	t->begin[0] = start->own;
+	t->begin[1] = start->ra;
+	t->begin[2] = start->back;
+	trail_begin(t, base);
+	return false;
 }
 
 /* bpf_get_stack() has taken the stack in the scratch event, and it is identified: compare it, or learn from
@@ -714,7 +810,17 @@ static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct tas
 		k->ctx = (__u64)ctx;
 		k->regs = (__u64)regs;
 		k->event = ORC_SWITCH;
-		n = 8L * orc_take((regs->cs & 3) == 3);
+		k->trail = 0;
+		if ((regs->cs & 3) == 3 && orc_recognise(arch_syscall(regs))) {
+			if (!verify_kernel_stacks) {
+				s->count.kernel_walked++;
+				return s->ev.id;
+			}
+			k->walked = s->ev.id;
+			k->after = true;
+		} else {
+			n = 8L * orc_take((regs->cs & 3) == 3);
+		}
 	}
 #endif
 	if (n <= 0)

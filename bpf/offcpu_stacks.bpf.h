@@ -62,6 +62,8 @@ struct scratch {
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
 	__u64 cpu_last_ns; /* when the clock of this CPU fired last (offcpu_cpu.bpf.h) */
+	__u32 trail; /* the number of the one that the walk in progress leaves; 0 = none (trail.bpf.h) */
+	__u32 pad;
 #ifndef OFFCPU_RAW
 	struct offcpu_ev_waker waker;
 #endif
@@ -225,10 +227,23 @@ static __always_inline bool is_new(
 
 	ev->type = OFFCPU_EV_STACK;
 	hash_frames(s->walk.remote);
-	/* same stack as in the last wait of this thread: already sent, unless that failed */
-	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1))
+	/*
+	 * Same stack as in the last wait of this thread: already sent, unless that failed. Perhaps in an
+	 * earlier epoch: other threads, which have the stack by its trail, would not know.
+	 */
+	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1) && !s->trail)
 		return false;
 	return !is_seen(&ev->id);
+}
+
+/* The walk that leaves a trail has led to the stack in the scratch event. */
+static __always_inline void trail_reached(struct scratch *s, bool sent)
+{
+	struct trail *t = trail_of(s->trail);
+
+	s->trail = 0;
+	if (t && sent)
+		trail_end(t, &s->ev.id, epoch);
 }
 
 static __always_inline void no_scripts(struct offcpu_ev_stack *ev)
@@ -242,10 +257,15 @@ static __always_inline void no_scripts(struct offcpu_ev_stack *ev)
 static __always_inline struct offcpu_stack_id identify_marked(
 	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, __u8 mark)
 {
+	bool sent;
+
 	no_scripts(&s->ev);
 	s->ev.script_reason = mark;
-	if (is_new(s, w, last))
-		w->unsent |= put(&s->ev, s, true) ? 0 : 2;
+	sent = !is_new(s, w, last) || put(&s->ev, s, true);
+	if (!sent)
+		w->unsent |= 2;
+	if (s->trail)
+		trail_reached(s, sent);
 	return s->ev.id;
 }
 

@@ -128,30 +128,37 @@ static __always_inline const struct pt_regs *user_regs(
 #endif
 }
 
-/* Start at the frame that entered the kernel. */
-static __always_inline void walk_begin(
-	struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address, __u64 now)
+/* Start at the frame that entered the kernel: the registers that a walk can follow, */
+static __always_inline void walk_registers(struct unwind_walk *u, const struct pt_regs *regs, __u64 now)
 {
 	u->bytes = arch_is_32bit(regs) ? 4 : 8;
 	u->mask = is_narrow(u) ? 0xffffffff : ~0ULL;
 	u->pc = PT_REGS_IP(regs) & u->mask;
 	u->sp = PT_REGS_SP(regs) & u->mask;
 	u->fp = PT_REGS_FP(regs) & u->mask;
+	u->now_ns = now;
+	u->serial = 0;
+	u->runtime = 0;
+	u->reason = 0;
+	u->verdict = VERDICT_UNVERIFIED;
+}
+
+/* and all else. */
+static __always_inline void walk_begin(struct unwind_walk *u, const struct pt_regs *regs, __u64 regs_address)
+{
 	u->regs = u->entry_regs = regs_address;
 	u->bx_from = BX_AT_ENTRY;
 	u->ucontext = 0;
 	u->need = u->need_code = u->here.at = u->there.at = 0;
-	u->now_ns = now;
 	u->map_start = u->map_end = 0;
 	u->window_at = u->window_starts = 0;
 	u->len = 0;
 	u->exact = 1;
 	u->fp_known = 1;
 	u->by_fp = 0;
+	u->fp_from = 0;
 	if (ARCH_LR)
 		u->sp_lost = 0;
-	u->serial = 0;
-	u->runtime = 0;
 	u->blob_at = u->need_blob = 0;
 	u->blobs = 0;
 	u->n_java = 0;
@@ -159,8 +166,6 @@ static __always_inline void walk_begin(
 	u->v8_copy = u->v8_low = u->v8_high = 0;
 	u->retry = u->stacks = 0;
 	u->in_syscall = arch_in_syscall(regs);
-	u->reason = 0;
-	u->verdict = VERDICT_UNVERIFIED;
 	u->go_came = GO_NOT_YET;
 	u->go_have = u->go_copies = 0;
 	u->go_sp = u->go_next = 0;
@@ -289,11 +294,14 @@ __noinline int own_known(void)
 		return OWN_ENDED;
 	u = &s->walk;
 	len = u->len;
-	if (!known_can(u))
-		return OWN_UNKNOWN;
-	if (!known_steps(u, s->ev.frames, known))
-		return OWN_ENDED;
-	return u->len != len ? OWN_MORE : OWN_UNKNOWN;
+	if (known_can(u)) {
+		if (!known_steps(u, s->ev.frames, known, s->trail ? trail_of(s->trail) : NULL))
+			return OWN_ENDED;
+		if (u->len != len)
+			return OWN_MORE;
+	}
+	s->trail = 0; /* steps by other rules depend on more than the stack */
+	return OWN_UNKNOWN;
 }
 
 #define OWN_STEPS 32
@@ -310,16 +318,92 @@ __noinline int own_some(void)
 	return true;
 }
 
+/* The part of a stack that a trail is looked for in. */
+struct trail_stack {
+	__u8 bytes[TRAIL_BYTES + 8]; /* the mask of a place proves only TRAIL_BYTES */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trail_stack);
+} trail_stacks SEC(".maps");
+
+static __always_inline __u64 trail_word(const struct trail_stack *stack, __u64 at)
+{
+	return *(__u64 *)(stack->bytes + (at & (TRAIL_BYTES - 1)));
+}
+
+/* Has current's stack, whose first t->bytes are in STACK, trail T? */
+static __always_inline bool same_trail(
+	const struct trail *t, const struct trail_stack *stack, __u64 sp, __u64 fp)
+{
+	__u64 origin = 0, last = 0;
+
+	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i++) {
+		const struct trail_step *step = &t->steps[i];
+		__u64 at;
+
+		if (step->by == TRAIL_BY_REGISTER)
+			origin = fp - sp;
+		else if (step->by == TRAIL_BY_FP)
+			origin = trail_word(stack, origin + step->fp_at) - sp;
+		at = origin + step->at;
+		if ((i && at <= last) || at >= t->bytes || trail_word(stack, at) != step->ra)
+			return false;
+		last = at;
+	}
+	return true;
+}
+
+/*
+ * Recognise the user stack of current by its trail: then its ID is in the scratch event. A walk that is needed
+ * leaves its trail in s->trail, unless interpreters have frames of their own in the stack.
+ */
+__noinline int recognise_own(void)
+{
+	struct scratch *s = my_scratch();
+	struct trail_stack *stack;
+	struct unwind_walk *u;
+	__u32 zero = 0;
+	struct trail *t;
+	__u64 bytes;
+
+	if (!s || is_narrow(&s->walk) || s->walk.runtime)
+		return false;
+	u = &s->walk;
+	s->trail = trail_number(true, u->pc, u->serial ^ (u->sp & 4095) << 16);
+	t = trail_of(s->trail);
+	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
+	if (!t || !stack)
+		return false;
+	bytes = t->bytes;
+	barrier_var(bytes);
+	if (t->begin[0] == u->pc && t->begin[1] == u->tag && t->epoch == epoch && t->id.hi &&
+		bytes <= TRAIL_BYTES && !bpf_probe_read_user(stack->bytes, bytes, (void *)u->sp) &&
+		same_trail(t, stack, u->sp, u->fp)) {
+		s->trail = 0;
+		s->ev.id = t->id;
+		return true;
+	}
+	t->begin[0] = u->pc;
+	t->begin[1] = u->tag;
+	trail_begin(t, u->sp);
+	return false;
+}
+
 /* Walk by the tables and by the cache of known rules. */
 static __always_inline void walk_own(struct scratch *s)
 {
 	struct unwind_walk *u = &s->walk;
 
-	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
 	read_window(u->sp);
 	for (int i = 0; i < OFFCPU_DEPTH_MAX + 2; i += OWN_STEPS)
 		if (!own_some())
 			break;
+	if (u->verdict != VERDICT_COMPLETE)
+		s->trail = 0;
 }
 
 /* The user stack of TASK, which is current. */
@@ -328,8 +412,10 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 {
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
+	struct unwind_walk *u = &s->walk;
 	struct offcpu_stack_id id;
 	__u64 regs_address;
+	bool ready;
 
 	w->pending = 0;
 	if (reason)
@@ -339,9 +425,15 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 
 		return helper_stack(s, w, &key->user, n, KIND_USER);
 	}
+	s->trail = 0;
 	regs = user_regs(task, s, &regs_address);
-	walk_begin(&s->walk, regs, regs_address, now);
-	if (walk_maps(&s->walk, w, key))
+	walk_registers(u, regs, now);
+	ready = walk_maps(u, w, key);
+	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
+	if (ready && recognise_own())
+		return s->ev.id;
+	walk_begin(u, regs, regs_address);
+	if (ready)
 		walk_own(s);
 	id = walk_end(s, w, key, task, NULL);
 	w->pending = lacks_tables(s);
@@ -453,7 +545,8 @@ static __always_inline struct offcpu_stack_id other_user_stack(
 	if (reason)
 		return no_stack(reason);
 	regs = (void *)bpf_task_pt_regs(task);
-	walk_begin(&s->walk, regs, (__u64)regs, bpf_ktime_get_ns());
+	walk_registers(&s->walk, regs, bpf_ktime_get_ns());
+	walk_begin(&s->walk, regs, (__u64)regs);
 	s->walk.tls = tls_of(task);
 	s->walk.by_fp = !by_table;
 	s->walk.task = (__u64)task;

@@ -97,6 +97,7 @@ static __always_inline long walk_waker(void *ctx, struct task_struct *task, stru
 	k->ctx = (__u64)ctx;
 	k->regs = (__u64)regs;
 	k->event = ORC_WAKING;
+	k->trail = 0;
 	n = 8L * orc_take((regs->cs & 3) == 3);
 	*after = k->after;
 	return n;

@@ -23,4 +23,20 @@
 #define task_get(task, member) ((task)->member)
 #endif
 
+#include "kernel_cast.h"
+
+const volatile __u32 cast_type; /* ID of the kernel's struct pt_regs; 0 = kernel_word() must not be called */
+
+/*
+ * The word at ADDRESS in the kernel's memory, by a load: a helper takes ten times as long. What is not readable
+ * is 0. The type is any one that begins with a number. (Loads of pointers, by their types, cost milliseconds at
+ * every start, as the verifier looks for each by its name.)
+ */
+static __always_inline __u64 kernel_word(__u64 address)
+{
+	const __u64 *(*const cast)(__u64 at, __u32 type) = (void *)KERNEL_CAST;
+
+	return *cast(address, cast_type);
+}
+
 #endif

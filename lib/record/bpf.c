@@ -586,6 +586,7 @@ static void set_kernel(struct offprogs *p)
 
 	/* without state 3: preempt, prev, next; BTF that is not understood is from a newer kernel */
 	p->base->rodata->switch_has_state = args < 0 || args > 3;
+	p->base->rodata->cast_type = p->hook.cast_type;
 	note_spares(p);
 }
 

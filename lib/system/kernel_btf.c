@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "system/kernel_btf.h"
 #include "base/bytes.h"
+#include "base/fs.h"
+#include "kernel_cast.h"
 #include "system/btf.h"
 
 #include <bpf/bpf.h>
@@ -255,6 +257,26 @@ int kernel_types_read(const char *file, struct kernel_types_name *names, size_t 
 #define ITER "kern_iter"
 #define SLEEPING_ITER "kern_iter.s"
 
+#define CAST "bpf_rdonly_cast"
+#define CAST_TO "pt_regs"
+
+static _Atomic uint32_t cast_id; /* of that function of the running kernel; 0 = it has none */
+
+/* Let PROG, complete with the functions that it calls, call it. */
+static void call_cast(const struct bpf_program *prog)
+{
+	/* libbpf's own copy, which it is about to load */
+	struct bpf_insn *insns = (void *)(uintptr_t)bpf_program__insns(prog);
+	const uint32_t id = cast_id;
+
+	for (size_t i = 0; id && i < bpf_program__insn_cnt(prog); i++)
+		if (insns[i].code == (BPF_JMP | BPF_CALL) && !insns[i].src_reg &&
+			insns[i].imm == KERNEL_CAST) {
+			insns[i].src_reg = BPF_PSEUDO_KFUNC_CALL;
+			insns[i].imm = (int32_t)id;
+		}
+}
+
 /*
  * libbpf would parse the kernel's BTF for any tracing program without a program
  * to attach to. So bpf_hooks_set() stores the hook's id in attach_prog_fd; this
@@ -265,6 +287,7 @@ static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, lo
 	const char *hook = strchr(bpf_program__section_name(prog), '/');
 	int id = (int)opts->attach_prog_fd;
 
+	call_cast(prog);
 	opts->attach_prog_fd = 0;
 	if (!id && hook)
 		id = libbpf_find_vmlinux_btf_id(hook + 1, opts->expected_attach_type);
@@ -368,6 +391,34 @@ static int add_structs(struct bpf_hooks *h, const struct btf *btf)
 	return rc;
 }
 
+static const struct kernel_types_name *find(const struct bpf_hooks *h, const char *name, uint32_t kind)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->names[i].kind == kind && strcmp(h->names[i].name, name) == 0)
+			return &h->names[i];
+	return NULL;
+}
+
+/* Only compiled programs can call functions of the kernel. */
+static bool compiles_bpf(void)
+{
+	_cleanup_close_ int fd = open("/proc/sys/net/core/bpf_jit_enable", O_RDONLY | O_CLOEXEC);
+	char enabled = 0;
+
+	return fd < 0 || readfd_at(fd, &enabled, 1, 0) != 0 || enabled != '0';
+}
+
+static void find_cast(struct bpf_hooks *h)
+{
+	const struct kernel_types_name *function = find(h, CAST, BTF_KIND_FUNC),
+				       *type = find(h, CAST_TO, BTF_KIND_STRUCT);
+
+	if (!function || !function->id || !type || !type->id || !compiles_bpf())
+		return;
+	cast_id = function->id;
+	h->cast_type = type->id;
+}
+
 int bpf_hooks_read(struct bpf_hooks *h, struct bpf_object *obj, struct err *e)
 {
 	struct bpf_program *prog;
@@ -379,18 +430,16 @@ int bpf_hooks_read(struct bpf_hooks *h, struct bpf_object *obj, struct err *e)
 		if (!rc && strncmp(bpf_program__section_name(prog), KERN, strlen(KERN)) == 0)
 			rc = add_name(h, hook_name(prog), hook_kind(prog));
 	}
+	if (!rc)
+		rc = add_name(h, strdup(CAST), BTF_KIND_FUNC);
+	if (!rc)
+		rc = add_name(h, strdup(CAST_TO), BTF_KIND_STRUCT);
 	if (rc)
 		return err_nomem(e, "the names of kernel types");
 	h->known = kernel_types_read(h->btf_file, h->names, h->n, h->fd, NULL) == 0;
+	if (h->known)
+		find_cast(h);
 	return 0;
-}
-
-static const struct kernel_types_name *find(const struct bpf_hooks *h, const char *name, uint32_t kind)
-{
-	for (size_t i = 0; i < h->n; i++)
-		if (h->names[i].kind == kind && strcmp(h->names[i].name, name) == 0)
-			return &h->names[i];
-	return NULL;
 }
 
 int bpf_hooks_args(const struct bpf_hooks *h, const char *event)

@@ -32,7 +32,7 @@ int kernel_types_read(const char *file, struct kernel_types_name *names, size_t 
 
 /*
  * bpf_hooks - BPF objects whose programs attach to the kernel's own functions,
- * opened and loaded without libbpf reading the kernel's BTF.
+ * or call one, opened and loaded without libbpf reading the kernel's BTF.
  *
  * Their sections have names of our own, so that libbpf calls our handlers for
  * the id of the hook:
@@ -54,6 +54,7 @@ struct bpf_hooks {
 	int fd; /* the structs, for relocations */
 	char path[32]; /* path of `fd`, for btf_custom_path */
 	bool known; /* the kernel's BTF was understood */
+	uint32_t cast_type; /* bpf/kernel_cast.h: the ID of struct pt_regs; 0 = this kernel has no such function */
 };
 
 /*

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stacks that are recognised, without a walk. Part of offcpu.bpf.c.
+ *
+ * A walk follows from where it begins, from the rules of the code that it meets, and from the words of the
+ * stack that it reads: its trail. A stack with the same beginning, the same rules and the same words in the
+ * same places is the same stack, frame by frame. So its ID is known, and these words are all that has to be
+ * read. Nothing is merely likely here: everything that the walk depended on is compared.
+ *
+ * Places are counted from an origin: the stack pointer that the walk began with, then each frame pointer that
+ * it followed. So threads that wait at one place share a trail, and frames of varying size are no hindrance:
+ * the kernel gives one to each system call (randomize_kstack_offset). Only stacks that were walked to
+ * their end by plain rules have a trail: offcpu_orc.bpf.h, unwind_known.bpf.h.
+ */
+#ifndef STACKTOOLS_TRAIL_BPF_H
+#define STACKTOOLS_TRAIL_BPF_H
+
+#define TRAILS 32 /* of kernel stacks, and as many of user stacks, on each CPU */
+#define TRAIL_STEPS 64
+#define TRAIL_BYTES 4096 /* of stack */
+
+/* What a step follows. */
+enum trail_by {
+	TRAIL_BY_SP,
+	TRAIL_BY_FP, /* a saved frame pointer: that becomes the origin */
+	TRAIL_BY_REGISTER, /* the frame pointer that the walk began with does */
+};
+
+struct trail_step {
+	__u64 ra; /* return address, */
+	__u32 at; /* so many bytes from the origin */
+	__u16 by; /* enum trail_by */
+	__u16 fp_at; /* TRAIL_BY_FP: so many bytes from the origin before */
+};
+
+struct trail {
+	__u64 begin[3]; /* all else that the walk depended on; its user decides what that is */
+	__u64 end; /* the same, as a place */
+	struct offcpu_stack_id id; /* hi == 0: the trail is being made, or there is none */
+	__u32 epoch; /* in which the stack was sent */
+	__u32 n; /* steps */
+	/* while the trail is made: addresses of the beginning and of the origin */
+	__u64 base, origin;
+	__u64 bytes; /* of stack, up to the last return address */
+	struct trail_step steps[TRAIL_STEPS];
+};
+
+/* Used by the switch program and those that it excludes on its CPU, one stack after the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2 * TRAILS);
+	__type(key, __u32);
+	__type(value, struct trail);
+} trails SEC(".maps");
+
+/* Number NUMBER of the trails, from 1 on; 0 is none. */
+static __always_inline struct trail *trail_of(__u32 number)
+{
+	__u32 at = number - 1;
+
+	return bpf_map_lookup_elem(&trails, &at);
+}
+
+/* The number of the trail of a stack that A and B tell from others. */
+static __always_inline __u32 trail_number(bool of_user, __u64 a, __u64 b)
+{
+	return 1 + of_user * TRAILS + ((a ^ b << 32) * 0x9e3779b97f4a7c15ULL >> 59);
+}
+
+/* A walk that begins at BASE leaves its trail in T. */
+static __always_inline void trail_begin(struct trail *t, __u64 base)
+{
+	t->base = t->origin = base;
+	t->id.hi = 0;
+	t->n = 0;
+	t->bytes = 0;
+}
+
+/*
+ * The walk has read return address RA at address AT. BY: what led there; for another one than TRAIL_BY_SP,
+ * frame pointer FP, which the walk had read at address FP_FROM after it took the last one.
+ */
+static __always_inline void trail_step(
+	struct trail *t, __u64 at, __u64 ra, enum trail_by by, __u64 fp_from, __u64 fp)
+{
+	struct trail_step *step = &t->steps[t->n & (TRAIL_STEPS - 1)];
+
+	step->by = by;
+	step->fp_at = 0;
+	if (by != TRAIL_BY_SP) {
+		step->fp_at = fp_from - t->origin;
+		t->origin = fp;
+	}
+	step->ra = ra;
+	step->at = at - t->origin;
+	t->bytes = at + 8 - t->base;
+	t->n++;
+}
+
+/* The walk depends on more than the stack, or its trail cannot be told. */
+static __always_inline void trail_lost(struct trail *t)
+{
+	t->n = TRAIL_STEPS + 1;
+}
+
+/* The trail leads to stack ID, which user space has. */
+static __always_inline void trail_end(struct trail *t, const struct offcpu_stack_id *id, __u32 epoch)
+{
+	if (t->n > TRAIL_STEPS || t->bytes > TRAIL_BYTES)
+		return;
+	t->id = *id;
+	t->epoch = epoch;
+}
+
+#endif
