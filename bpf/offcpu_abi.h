@@ -337,10 +337,12 @@ struct offcpu_counters {
 	__u64 stacks_taken, stacks_kept;
 	__u64 spent_ns; /* --overhead: in this program */
 	__u64 kernel_failed; /* kernel stacks with no frames */
-	__u64 kernel_walked; /* kernel stacks by our own walk: bpf/offcpu_orc.bpf.h */
+	__u64 kernel_walked; /* kernel stacks by our own walk, this one or an earlier: bpf/offcpu_orc.bpf.h */
 	/* by bpf_get_stack(): enum orc_refusal */
 	__u64 kernel_unready, kernel_outside, kernel_interrupt, kernel_unproved;
 	__u64 kernel_compared, kernel_differs; /* taken both ways */
+	__u64 user_recognised; /* user stacks by an earlier walk: bpf/trail.bpf.h */
+	__u64 user_compared, user_differs; /* of these, walked as well */
 	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */
 	__u64 walked_late; /* waits that got their user stack after the unwind table had come */
 	__u64 snapshots; /* sent */

@@ -45,8 +45,6 @@ static __always_inline bool enters_kernel(__u64 pc)
 
 #if defined(__TARGET_ARCH_x86) && !defined(OFFCPU_RAW)
 
-const volatile bool verify_kernel_stacks; /* --verify-kernel-stacks */
-
 #define ORC_SETS 512
 #define ORC_STEPS 8 /* frames at once */
 #define ORC_FRAMES_MAX 64
@@ -692,14 +690,14 @@ __noinline int orc_take(__u32 user)
 		n = ORC_UNPROVED;
 	k->walked.hi = 0;
 	k->after = n == ORC_UNREADY;
-	s->trail = 0;
+	s->walk.trail = 0;
 	if (n <= 0) {
 		count_refusal(&s->count, n);
 		return 0;
 	}
-	if (!verify_kernel_stacks && orc_start_of(k)->trusted >= ORC_TRIALS) {
+	s->walk.trail = k->trail;
+	if (!verify_stacks && orc_start_of(k)->trusted >= ORC_TRIALS) {
 		s->count.kernel_walked++;
-		s->trail = k->trail;
 		return n;
 	}
 	taken_stack(&s->ev, 8L * n, KIND_KERNEL);
@@ -812,7 +810,7 @@ static __always_inline struct offcpu_stack_id kernel_stack(void *ctx, struct tas
 		k->event = ORC_SWITCH;
 		k->trail = 0;
 		if ((regs->cs & 3) == 3 && orc_recognise(arch_syscall(regs))) {
-			if (!verify_kernel_stacks) {
+			if (!verify_stacks) {
 				s->count.kernel_walked++;
 				return s->ev.id;
 			}

@@ -62,8 +62,6 @@ struct scratch {
 	struct offcpu_ev_stack ev;
 	struct offcpu_key key; /* of the wait that is being summed */
 	__u64 cpu_last_ns; /* when the clock of this CPU fired last (offcpu_cpu.bpf.h) */
-	__u32 trail; /* the number of the one that the walk in progress leaves; 0 = none (trail.bpf.h) */
-	__u32 pad;
 #ifndef OFFCPU_RAW
 	struct offcpu_ev_waker waker;
 #endif
@@ -231,7 +229,7 @@ static __always_inline bool is_new(
 	 * Same stack as in the last wait of this thread: already sent, unless that failed. Perhaps in an
 	 * earlier epoch: other threads, which have the stack by its trail, would not know.
 	 */
-	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1) && !s->trail)
+	if (ev->id.hi == last->hi && ev->id.lo == last->lo && !(w->unsent & 1) && !s->walk.trail)
 		return false;
 	return !is_seen(&ev->id);
 }
@@ -239,9 +237,9 @@ static __always_inline bool is_new(
 /* The walk that leaves a trail has led to the stack in the scratch event. */
 static __always_inline void trail_reached(struct scratch *s, bool sent)
 {
-	struct trail *t = trail_of(s->trail);
+	struct trail *t = trail_of(s->walk.trail);
 
-	s->trail = 0;
+	s->walk.trail = 0;
 	if (t && sent)
 		trail_end(t, &s->ev.id, epoch);
 }
@@ -264,7 +262,7 @@ static __always_inline struct offcpu_stack_id identify_marked(
 	sent = !is_new(s, w, last) || put(&s->ev, s, true);
 	if (!sent)
 		w->unsent |= 2;
-	if (s->trail)
+	if (s->walk.trail)
 		trail_reached(s, sent);
 	return s->ev.id;
 }
@@ -311,6 +309,7 @@ static __always_inline struct offcpu_stack_id marked_stack(struct scratch *s, st
 	struct offcpu_stack_id none = {};
 
 	if (bytes <= 0) {
+		s->walk.trail = 0;
 		none.lo = bytes ? OFFCPU_FAILED(REASON_ERRNO, bytes) : OFFCPU_FAILED(REASON_EMPTY, 0);
 		if (kind == KIND_KERNEL)
 			s->count.kernel_failed++;
@@ -346,19 +345,19 @@ static __always_inline struct offcpu_stack_id no_stack(__u32 reason)
 /*
  * The reason why TASK cannot have a user stack now, or 0 if it can.
  *
- * Pointers inside a task are read with a helper (BPF_CORE_READ), not directly:
- * for each direct load of a pointer the verifier searches the whole BTF of the
+ * Pointers inside a task are read as numbers or with a helper (BPF_CORE_READ), not as
+ * pointers: for each direct load of one the verifier searches the whole BTF of the
  * kernel (Linux 6.3 and later), which costs milliseconds at every start.
  */
 static __always_inline __u32 no_user_reason(struct task_struct *task)
 {
-	struct mm_struct *mm;
+	const struct mm_struct *mm;
 
 	if (!user_stacks)
 		return REASON_NOT_RECORDED;
 	if (task_get(task, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return REASON_KTHREAD;
-	mm = BPF_CORE_READ(task, mm);
+	mm = (void *)kernel_member(task, mm);
 	if (!mm)
 		return REASON_EXITING;
 	/*
@@ -367,7 +366,7 @@ static __always_inline __u32 no_user_reason(struct task_struct *task)
 	 * right before they are, when everything is mapped (start_stack is set
 	 * earlier, and then once more).
 	 */
-	if (!BPF_CORE_READ(mm, start_code))
+	if (!kernel_member(mm, start_code))
 		return REASON_EXEC;
 	return 0;
 }

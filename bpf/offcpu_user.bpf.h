@@ -295,12 +295,12 @@ __noinline int own_known(void)
 	u = &s->walk;
 	len = u->len;
 	if (known_can(u)) {
-		if (!known_steps(u, s->ev.frames, known, s->trail ? trail_of(s->trail) : NULL))
+		if (!known_steps(u, s->ev.frames, known, s->walk.trail ? trail_of(s->walk.trail) : NULL))
 			return OWN_ENDED;
 		if (u->len != len)
 			return OWN_MORE;
 	}
-	s->trail = 0; /* steps by other rules depend on more than the stack */
+	s->walk.trail = 0; /* steps by other rules depend on more than the stack */
 	return OWN_UNKNOWN;
 }
 
@@ -318,10 +318,14 @@ __noinline int own_some(void)
 	return true;
 }
 
-/* The part of a stack that a trail is looked for in. */
 struct trail_stack {
-	__u8 bytes[TRAIL_BYTES + 8]; /* the mask of a place proves only TRAIL_BYTES */
+	struct offcpu_stack_id id; /* what was recognised */
+	__u64 compared; /* with a walk */
+	/* the part of the stack that a trail is looked for in; the mask of a place proves only TRAIL_BYTES */
+	__u8 bytes[TRAIL_BYTES + 8];
 };
+
+__u32 mistaken = 0; /* a walk found another stack than was recognised: none is recognised any more */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -357,9 +361,12 @@ static __always_inline bool same_trail(
 	return true;
 }
 
+enum trail_found { TRAIL_NOT_FOUND, TRAIL_FOUND, TRAIL_TO_COMPARE };
+
 /*
  * Recognise the user stack of current by its trail: then its ID is in the scratch event. A walk that is needed
- * leaves its trail in s->trail, unless interpreters have frames of their own in the stack.
+ * leaves its trail in s->walk.trail, unless interpreters have frames of their own in the stack. TRAIL_TO_COMPARE: a
+ * walk is wanted all the same, and then compare_own().
  */
 __noinline int recognise_own(void)
 {
@@ -370,27 +377,47 @@ __noinline int recognise_own(void)
 	struct trail *t;
 	__u64 bytes;
 
-	if (!s || is_narrow(&s->walk) || s->walk.runtime)
-		return false;
+	if (!s || is_narrow(&s->walk) || s->walk.runtime || mistaken)
+		return TRAIL_NOT_FOUND;
 	u = &s->walk;
-	s->trail = trail_number(true, u->pc, u->serial ^ (u->sp & 4095) << 16);
-	t = trail_of(s->trail);
+	s->walk.trail = trail_number(true, u->pc, u->serial ^ (u->sp & 4095) << 16);
+	t = trail_of(s->walk.trail);
 	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
 	if (!t || !stack)
-		return false;
+		return TRAIL_NOT_FOUND;
 	bytes = t->bytes;
 	barrier_var(bytes);
 	if (t->begin[0] == u->pc && t->begin[1] == u->tag && t->epoch == epoch && t->id.hi &&
 		bytes <= TRAIL_BYTES && !bpf_probe_read_user(stack->bytes, bytes, (void *)u->sp) &&
 		same_trail(t, stack, u->sp, u->fp)) {
-		s->trail = 0;
-		s->ev.id = t->id;
-		return true;
+		s->walk.trail = 0;
+		s->ev.id = stack->id = t->id;
+		s->count.user_recognised++;
+		return verify_stacks || stack->compared < TRAIL_TRIALS ? TRAIL_TO_COMPARE : TRAIL_FOUND;
 	}
 	t->begin[0] = u->pc;
 	t->begin[1] = u->tag;
 	trail_begin(t, u->sp);
-	return false;
+	return TRAIL_NOT_FOUND;
+}
+
+/* The walk of current's stack, which was recognised, found the stack in the scratch event. */
+__noinline int compare_own(void)
+{
+	struct scratch *s = my_scratch();
+	struct trail_stack *stack;
+	__u32 zero = 0;
+
+	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
+	if (!s || !stack)
+		return 0;
+	stack->compared++;
+	s->count.user_compared++;
+	if (s->ev.id.hi != stack->id.hi || s->ev.id.lo != stack->id.lo) {
+		s->count.user_differs++;
+		mistaken = 1;
+	}
+	return 0;
 }
 
 /* Walk by the tables and by the cache of known rules. */
@@ -403,7 +430,7 @@ static __always_inline void walk_own(struct scratch *s)
 		if (!own_some())
 			break;
 	if (u->verdict != VERDICT_COMPLETE)
-		s->trail = 0;
+		s->walk.trail = 0;
 }
 
 /* The user stack of TASK, which is current. */
@@ -415,9 +442,11 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	struct unwind_walk *u = &s->walk;
 	struct offcpu_stack_id id;
 	__u64 regs_address;
+	int found;
 	bool ready;
 
 	w->pending = 0;
+	s->walk.trail = 0;
 	if (reason)
 		return no_stack(reason);
 	if (!by_table) {
@@ -425,17 +454,19 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 
 		return helper_stack(s, w, &key->user, n, KIND_USER);
 	}
-	s->trail = 0;
 	regs = user_regs(task, s, &regs_address);
 	walk_registers(u, regs, now);
 	ready = walk_maps(u, w, key);
 	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
-	if (ready && recognise_own())
+	found = ready ? recognise_own() : TRAIL_NOT_FOUND;
+	if (found == TRAIL_FOUND)
 		return s->ev.id;
 	walk_begin(u, regs, regs_address);
 	if (ready)
 		walk_own(s);
 	id = walk_end(s, w, key, task, NULL);
+	if (found == TRAIL_TO_COMPARE)
+		compare_own();
 	w->pending = lacks_tables(s);
 	return snapshots && w->pending ? snapshot(task, s, w, key, regs, now, id) : id;
 }

@@ -39,4 +39,9 @@ static __always_inline __u64 kernel_word(__u64 address)
 	return *cast(address, cast_type);
 }
 
+/* A member of eight bytes of *P, which BPF_CORE_READ() reads where kernel_word() cannot. */
+#define kernel_member(p, member)                                                                             \
+	(cast_type ? kernel_word((__u64)(p) + bpf_core_field_offset(__typeof__(*(p)), member))               \
+		   : (__u64)BPF_CORE_READ(p, member))
+
 #endif

@@ -15,6 +15,9 @@
 #ifndef STACKTOOLS_TRAIL_BPF_H
 #define STACKTOOLS_TRAIL_BPF_H
 
+const volatile bool verify_stacks; /* --verify-stacks */
+
+#define TRAIL_TRIALS 16 /* so many recognised stacks on each CPU are walked as well, and compared */
 #define TRAILS 32 /* of kernel stacks, and as many of user stacks, on each CPU */
 #define TRAIL_STEPS 64
 #define TRAIL_BYTES 4096 /* of stack */

@@ -150,9 +150,9 @@ static const struct cli_option options[] = {
 	{ 0, "overhead", "PERCENT",
 		"the same, as far as taking stacks would take more of the CPUs' time (2%, 0.5%)",
 		CLI_CALL(set_overhead), .group = 2 },
-	{ 0, "verify-kernel-stacks", NULL,
-		"take kernel stacks both by our walk and by the kernel's, and count those that differ",
-		CLI_FLAG(struct recargs, rec.bpf.verify_kernel_stacks) },
+	{ 0, "verify-stacks", NULL,
+		"take stacks in both ways that there are, and count those that differ",
+		CLI_FLAG(struct recargs, rec.bpf.verify_stacks) },
 	{ 0, "no-symbols", NULL, "do not store what the frames are called",
 		CLI_FLAG(struct recargs, rec.no_symbols) },
 	{ CLI_HEADING("With which privileges") },
@@ -214,8 +214,8 @@ static size_t given_moded(const struct recargs *o, struct moded ret[MODED_MAX])
 			"dwarf and fp take BPF: --mode procfs has --ptrace, or --unwind none" },
 		{ r->unwind_bytes, IN(BTF) | IN(RAW), "--unwind-memory",
 			"is of tables for BPF: --mode procfs has none" },
-		{ r->bpf.verify_kernel_stacks, IN(BTF), "--verify-kernel-stacks",
-			"goes with mode btf, which walks kernel stacks: --mode btf, or auto" },
+		{ r->bpf.verify_stacks, IN(BTF) | IN(RAW), "--verify-stacks",
+			"takes BPF: --mode procfs samples waits" },
 		{ names_runtimes(r), IN(BTF), "--runtimes",
 			"with names goes with mode btf: --mode btf, or auto" },
 	};
@@ -261,11 +261,6 @@ static int check_unused(const struct cli *c, const struct recargs *o)
 			      : o->unwind == UNWIND_FP                          ? "--unwind fp"
 										: NULL;
 
-#if !defined(__x86_64__)
-	if (r->bpf.verify_kernel_stacks)
-		return cli_usage(
-			c, "--verify-kernel-stacks is for x86-64: the kernel takes all kernel stacks here");
-#endif
 	if (o->follow >= 0 && r->bpf.all)
 		return cli_usage(c,
 			"--%s goes with -p, -t, -c or a command: every process is recorded already",

@@ -392,9 +392,7 @@ static void set_constants(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	ro->use_tids = opts->use_tids;
 	ro->use_comms = opts->use_comms;
 	ro->kernel_stacks = !opts->no_kernel_stacks;
-#if defined(__x86_64__)
-	ro->verify_kernel_stacks = opts->verify_kernel_stacks;
-#endif
+	ro->verify_stacks = opts->verify_stacks;
 	ro->user_stacks = !opts->no_user_stacks;
 	ro->record_preempted = opts->preempted;
 	ro->depth = opts->depth ? opts->depth : 127;

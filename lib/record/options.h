@@ -45,7 +45,7 @@ struct offcpu_opts {
 	bool use_comms; /* offcpu_ask_comm() will be called */
 	bool use_exec; /* offcpu_ask_exec() will be called */
 	bool no_kernel_stacks; /* -U */
-	bool verify_kernel_stacks; /* take each both ways, and count those that differ */
+	bool verify_stacks; /* take each both ways, and count those that differ */
 	bool no_user_stacks; /* -K */
 	bool preempted; /* record waits of threads that stayed runnable */
 	bool no_waits; /* only samples of the CPU clock */

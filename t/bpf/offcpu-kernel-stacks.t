@@ -38,7 +38,7 @@ has() {
 	h_n=$(counter "$1" "$2")
 	[ "${h_n:-0}" -ge "$3" ]
 }
-rec_start "$TMP/v.cap" -q --force -a --preempted --kthreads --verify-kernel-stacks
+rec_start "$TMP/v.cap" -q --force -a --preempted --kthreads --verify-stacks
 until_true has "$TMP/v.cap" stacks.kernel_compared "$least"
 rec_stop
 kill "$churn"
@@ -61,7 +61,7 @@ kernel_stacks() {
 		awk '{ n[NR] = $NF; sum += $NF; $NF = ""; of[NR] = $0 } END { for (i in n) if (n[i] > sum / 5) print of[i] }' | sort
 }
 
-rec "$TMP/compared.cap" -d 3 -p "$load" --verify-kernel-stacks
+rec "$TMP/compared.cap" -d 3 -p "$load" --verify-stacks
 is "$rc" 0 'two threads are recorded, each stack taken both ways'
 # most: true if many are walked, and more than are not
 most() {
@@ -98,12 +98,12 @@ waker_stacks() {
 churn &
 churn=$!
 at_exit_kill "$churn"
-rec_start "$TMP/wv.cap" -q --force -a --wakers --verify-kernel-stacks
+rec_start "$TMP/wv.cap" -q --force -a --wakers --verify-stacks
 until_true has "$TMP/wv.cap" stacks.kernel_compared 20000
 rec_stop
 kill "$churn"
 is "$(counter "$TMP/wv.cap" stacks.kernel_differ)" 0 'stacks of wakers that are taken both ways do not differ'
-rec "$TMP/wc.cap" -d 3 --wakers -p "$load" --verify-kernel-stacks
+rec "$TMP/wc.cap" -d 3 --wakers -p "$load" --verify-stacks
 is "$(counter "$TMP/wc.cap" stacks.kernel_differ)" 0 'nor of two threads that wake each other'
 ok 'and are taken both ways at both events' test "$(counter "$TMP/wc.cap" stacks.kernel_compared)" -ge \
 	$(($(counter "$TMP/wc.cap" waits.recorded) * 3 / 2))
@@ -140,7 +140,7 @@ sleeps() { # CAP COUNTER OPTION...
 	return "$s_rc"
 }
 ok 'stacks of interrupts are walked, too' sleeps "$TMP/iw.cap" stacks.kernel_walked
-ok 'and those walked are compared' sleeps "$TMP/iv.cap" stacks.kernel_compared --verify-kernel-stacks
+ok 'and those walked are compared' sleeps "$TMP/iv.cap" stacks.kernel_compared --verify-stacks
 is "$(counter "$TMP/iv.cap" stacks.kernel_differ)" 0 'none differs'
 waker_stacks "$TMP/iw.cap" >"$TMP/walked"
 waker_stacks "$TMP/iv.cap" >"$TMP/compared"
@@ -149,12 +149,12 @@ same "$TMP/walked" "$TMP/compared" 'and are the same as those of bpf_get_stack()
 
 run "$BIN/offcpu-record" -v --force -o "$TMP/s.cap" -- sleep 0.1
 like "$(cat "$err")" 'kernel stacks*: walked by the kernel.s unwind table' '-v reports how many were walked'
-rec "$TMP/d.cap" --depth 3 --verify-kernel-stacks -d 2 -a
+rec "$TMP/d.cap" --depth 3 --verify-stacks -d 2 -a
 is "$(counter "$TMP/d.cap" stacks.kernel_differ)" 0 'stacks that --depth cuts are those of bpf_get_stack()'
 is "$(waits "$TMP/d.cap" '$n++ if @{$w->{kernel_stack}} > 3')" 0 'and are cut'
 
-status 64 'mode raw does not walk kernel stacks' "$BIN/offcpu-record" --mode raw --verify-kernel-stacks -- true
-like "$(cat "$err")" '--verify-kernel-stacks goes with mode btf' 'and says so'
+status 64 'mode procfs takes no stacks at switches' "$BIN/offcpu-record" --mode procfs --verify-stacks -- true
+like "$(cat "$err")" '--verify-stacks takes BPF' 'and says so'
 rec "$TMP/r.cap" --mode raw -- sleep 0.1
 is "$(counter "$TMP/r.cap" stacks.kernel_walked)" 0 'in mode raw, bpf_get_stack() takes them'
 tap_done

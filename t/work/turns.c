@@ -2,9 +2,11 @@
 /*
  * A thread that waits very often, in two functions that call the wait from frames of the same size, so that
  * the program counter and the stack pointer there are the same: three times in four in one of them, in the
- * other otherwise. With "slow" it waits seldom. Prints how often it has left the CPU there to wait, by the
- * kernel's account: a sleep that is over before the thread is asleep is not a wait.
+ * other otherwise. With "slow" it waits seldom; with "varied" these functions have frames of varying size.
+ * Prints how often it has left the CPU there to wait, by the kernel's account: a sleep that is over before the
+ * thread is asleep is not a wait. With "each" or "varied", also how often it did in each of the functions.
  */
+#include <alloca.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -19,35 +21,56 @@ void rest(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-void often(void);
-void often(void)
+void often(int bytes);
+void often(int bytes)
 {
+	volatile char *room = alloca((size_t)bytes);
+
+	room[0] = 0;
 	rest();
 	__asm__ volatile("" ::: "memory");
 }
 
-void seldom(void);
-void seldom(void)
+void seldom(int bytes);
+void seldom(int bytes)
 {
+	volatile char *room = alloca((size_t)bytes);
+
+	room[0] = 0;
 	rest();
 	__asm__ volatile("" ::: "memory");
+}
+
+static long switches(void)
+{
+	struct rusage now;
+
+	getrusage(RUSAGE_SELF, &now);
+	return now.ru_nvcsw;
 }
 
 int main(int argc, char *argv[])
 {
-	struct rusage before, after;
-	const int rounds = argc > 1 && strcmp(argv[1], "slow") == 0 ? 40 : 8000;
+	const char *how = argc > 1 ? argv[1] : "";
+	const int varied = strcmp(how, "varied") == 0, slow = strcmp(how, "slow") == 0;
+	const int rounds = slow ? 40 : 8000;
+	const long before = switches();
+	long in[2] = { 0, 0 };
 
-	if (rounds == 40)
+	if (slow)
 		rest_ns = 10000000;
-	getrusage(RUSAGE_SELF, &before);
 	for (int i = 0; i < rounds; i++) {
+		const int bytes = 16 + (varied ? i % 5 * 48 : 0);
+		const long came = switches();
+
 		if (i % 4 == 3)
-			seldom();
+			seldom(bytes);
 		else
-			often();
+			often(bytes);
+		in[i % 4 == 3] += switches() - came;
 	}
-	getrusage(RUSAGE_SELF, &after);
-	printf("%ld\n", after.ru_nvcsw - before.ru_nvcsw);
+	printf("%ld\n", switches() - before);
+	if (varied || strcmp(how, "each") == 0)
+		printf("often %ld\nseldom %ld\n", in[0], in[1]);
 	return 0;
 }
