@@ -622,7 +622,7 @@ static __always_inline int java_begin_name(
 	struct hotspot_walk *h = &s->hotspot;
 	__u32 at = s->walk.len + 2 * i;
 	struct script_id id;
-	__u64 code, check, method;
+	__u64 code, check;
 	__u32 position;
 
 	barrier_var(at);
@@ -656,11 +656,10 @@ static __always_inline int java_begin_name(
 	ev->inlined.check = check;
 	ev->inlined.position = position;
 	ev->inlined.n = 0;
-	method = HOTSPOT_WORD(h, f->nmethod_method);
 	if (java_place(task, h, f, code, position) && h->scope)
 		return JAVA_MORE;
 	/* a native method, or a place without a description: only the compiled method itself is known */
-	if (!check_method(task, s, method))
+	if (!check_method(task, s, HOTSPOT_WORD(h, f->nmethod_method)))
 		return JAVA_MORE;
 	if (!send_method(task, s, f, &ev->method))
 		return JAVA_LOST;

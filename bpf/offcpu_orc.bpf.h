@@ -129,6 +129,7 @@ struct orc_walk {
 	__u32 trail; /* the number of the one that this walk leaves; 0 = it depends on more than the stack */
 	__u32 pad;
 	__u64 bp_from; /* the address that bp was read at, since the last frame by BP; 0 = before */
+	__u64 base, size, origin, low; /* orc_same_steps() */
 	__u64 missed; /* address of the word that is not in the window */
 	__u64 window_at, window_len;
 	__u64 window[ORC_WINDOW / 8];
@@ -420,15 +421,23 @@ static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
 
 enum { ORC_MORE = 16, ORC_NEED_ROW, ORC_NEED_WINDOW };
 
-/* A step that reads return address RA at address AT is part of trail T. */
-static __always_inline void orc_trail_step(struct orc_walk *k, struct trail *t, __u64 at, __u64 ra, bool by_bp)
+/* A step by WAY that reads return address RA at address AT is part of the walk's trail. By itself, as known_trail(). */
+__noinline int orc_trail(__u64 at, __u64 ra, __u64 way)
 {
+	const bool by_bp = way & ORC_BY_BP;
+	struct orc_walk *k = my_orc_walk();
+	struct trail *t;
+
+	t = k ? trail_of(k->trail) : NULL;
+	if (!t)
+		return 0;
 	trail_step(t, at, ra, by_bp ? TRAIL_BY_FP : TRAIL_BY_SP, k->bp_from, k->bp);
 	if (!by_bp)
-		return;
+		return 0;
 	if (!k->bp_from)
 		trail_lost(t);
 	k->bp_from = 0;
+	return 0;
 }
 
 /*
@@ -440,12 +449,10 @@ __noinline int orc_steps(void)
 	struct orc_walk *k = my_orc_walk();
 	struct scratch *s = my_scratch();
 	__u64 *frames, pc;
-	struct trail *t;
 	__u32 n, at;
 
 	if (!k || !s)
 		return ORC_IS_OTHER;
-	t = k->trail ? trail_of(k->trail) : NULL;
 	n = at = k->len;
 	barrier_var(at);
 	if (at > ORC_FRAMES_MAX - ORC_STEPS)
@@ -467,7 +474,6 @@ __noinline int orc_steps(void)
 				return ORC_NEED_ROW;
 			way = (__u32)way & ~ORC_OF_MODULE;
 			k->trail = 0;
-			t = NULL;
 		}
 		frames[i] = pc;
 		if ((way & 0xff) > ORC_BY_BP) {
@@ -486,8 +492,7 @@ __noinline int orc_steps(void)
 			return ORC_NEED_WINDOW;
 		}
 		pc = k->window[ra_at >> 3 & (ORC_WINDOW / 8 - 1)];
-		if (t)
-			orc_trail_step(k, t, cfa - 8, pc, way & ORC_BY_BP);
+		orc_trail(cfa - 8, pc, way);
 		if (below) {
 			k->bp = k->window[bp_at >> 3 & (ORC_WINDOW / 8 - 1)];
 			k->bp_from = cfa - below;
@@ -708,13 +713,31 @@ __noinline int orc_take(__u32 user)
 	return 0;
 }
 
-/* Has the stack of SIZE bytes at BASE, up to the registers of user mode, trail T? */
-static __always_inline bool orc_same_trail(const struct trail *t, __u64 base, __u64 size)
+/*
+ * Has the stack of k->size bytes at k->base, up to the registers of user mode, the next steps of trail k->trail? By
+ * itself, as the verifier follows a loop step by step.
+ */
+__noinline int orc_same_steps(__u32 from)
 {
-	__u64 origin = 0, last = 0;
+	struct orc_walk *k = my_orc_walk();
+	const struct trail_step *step;
+	__u64 base, size, origin, low;
+	const struct trail *t;
+	__u32 n;
 
-	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i++) {
-		const struct trail_step *step = &t->steps[i];
+	if (!cast_type || !k || from > TRAIL_STEPS - TRAIL_AT_ONCE)
+		return false;
+	t = trail_of(k->trail);
+	if (!t)
+		return false;
+	base = k->base;
+	size = k->size;
+	origin = k->origin;
+	low = k->low;
+	n = t->n - from;
+	barrier_var(from);
+	step = &t->steps[from];
+	for (__u32 i = 0; i < TRAIL_AT_ONCE && i < n; i++, step++) {
 		__u64 at;
 
 		if (step->by == TRAIL_BY_FP) {
@@ -723,11 +746,26 @@ static __always_inline bool orc_same_trail(const struct trail *t, __u64 base, __
 				return false;
 		}
 		at = origin + step->at;
-		if ((i && at <= last) || at >= size || kernel_word(base + at) != step->ra)
+		if (at < low || at >= size || kernel_word(base + at) != step->ra)
 			return false;
-		last = at;
+		low = at + 8;
 	}
-	return t->id.hi && origin + t->end == size;
+	k->origin = origin;
+	k->low = low;
+	return true;
+}
+
+static __always_inline bool orc_same_trail(struct orc_walk *k, const struct trail *t, __u64 base, __u64 size)
+{
+	if (!t->id.hi)
+		return false;
+	k->base = base;
+	k->size = size;
+	k->origin = k->low = 0;
+	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i += TRAIL_AT_ONCE)
+		if (!orc_same_steps(i))
+			return false;
+	return k->origin + t->end == size;
 }
 
 /*
@@ -755,7 +793,7 @@ __noinline int orc_recognise(__u64 call)
 	if (!t)
 		return false;
 	if (t->begin[0] == start->own && t->begin[1] == start->ra && t->begin[2] == start->back &&
-		t->epoch == epoch && orc_same_trail(t, base, size)) {
+		t->epoch == epoch && orc_same_trail(k, t, base, size)) {
 		s->ev.id = t->id;
 		return true;
 	}

@@ -234,14 +234,19 @@ static __always_inline bool is_new(
 	return !is_seen(&ev->id);
 }
 
-/* The walk that leaves a trail has led to the stack in the scratch event. */
-static __always_inline void trail_reached(struct scratch *s, bool sent)
+/* The walk of current, which leaves a trail, has led to the stack in the scratch event. */
+__noinline int trail_reached(void)
 {
-	struct trail *t = trail_of(s->walk.trail);
+	struct scratch *s = my_scratch();
+	struct trail *t;
 
+	t = s ? trail_of(s->walk.trail) : NULL;
+	if (!t)
+		return 0;
 	s->walk.trail = 0;
-	if (t && sent)
+	if (is_seen(&s->ev.id))
 		trail_end(t, &s->ev.id, epoch);
+	return 0;
 }
 
 static __always_inline void no_scripts(struct offcpu_ev_stack *ev)
@@ -255,15 +260,12 @@ static __always_inline void no_scripts(struct offcpu_ev_stack *ev)
 static __always_inline struct offcpu_stack_id identify_marked(
 	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, __u8 mark)
 {
-	bool sent;
-
 	no_scripts(&s->ev);
 	s->ev.script_reason = mark;
-	sent = !is_new(s, w, last) || put(&s->ev, s, true);
-	if (!sent)
-		w->unsent |= 2;
+	if (is_new(s, w, last))
+		w->unsent |= put(&s->ev, s, true) ? 0 : 2;
 	if (s->walk.trail)
-		trail_reached(s, sent);
+		trail_reached();
 	return s->ev.id;
 }
 

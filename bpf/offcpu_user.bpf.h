@@ -295,7 +295,7 @@ __noinline int own_known(void)
 	u = &s->walk;
 	len = u->len;
 	if (known_can(u)) {
-		if (!known_steps(u, s->ev.frames, known, s->walk.trail ? trail_of(s->walk.trail) : NULL))
+		if (!known_steps(u, s->ev.frames, known))
 			return OWN_ENDED;
 		if (u->len != len)
 			return OWN_MORE;
@@ -321,6 +321,7 @@ __noinline int own_some(void)
 struct trail_stack {
 	struct offcpu_stack_id id; /* what was recognised */
 	__u64 compared; /* with a walk */
+	__u64 origin, low; /* same_steps() */
 	/* the part of the stack that a trail is looked for in; the mask of a place proves only TRAIL_BYTES */
 	__u8 bytes[TRAIL_BYTES + 8];
 };
@@ -339,34 +340,61 @@ static __always_inline __u64 trail_word(const struct trail_stack *stack, __u64 a
 	return *(__u64 *)(stack->bytes + (at & (TRAIL_BYTES - 1)));
 }
 
-/* Has current's stack, whose first t->bytes are in STACK, trail T? */
-static __always_inline bool same_trail(
-	const struct trail *t, const struct trail_stack *stack, __u64 sp, __u64 fp)
+/* Has current's stack, whose first t->bytes are copied, the next steps of the trail? By itself as orc_same_steps(). */
+__noinline int same_steps(__u32 from)
 {
-	__u64 origin = 0, last = 0;
+	struct scratch *s = my_scratch();
+	const struct unwind_walk *u;
+	const struct trail_step *step;
+	struct trail_stack *stack;
+	const struct trail *t;
+	__u64 origin, low;
+	__u32 zero = 0, n;
 
-	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i++) {
-		const struct trail_step *step = &t->steps[i];
+	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
+	if (!s || !stack || from > TRAIL_STEPS - TRAIL_AT_ONCE)
+		return false;
+	u = &s->walk;
+	t = trail_of(u->trail);
+	if (!t)
+		return false;
+	origin = stack->origin;
+	low = stack->low;
+	n = t->n - from;
+	barrier_var(from);
+	step = &t->steps[from];
+	for (__u32 i = 0; i < TRAIL_AT_ONCE && i < n; i++, step++) {
 		__u64 at;
 
 		if (step->by == TRAIL_BY_REGISTER)
-			origin = fp - sp;
+			origin = u->fp - u->sp;
 		else if (step->by == TRAIL_BY_FP)
-			origin = trail_word(stack, origin + step->fp_at) - sp;
+			origin = trail_word(stack, origin + step->fp_at) - u->sp;
 		at = origin + step->at;
-		if ((i && at <= last) || at >= t->bytes || trail_word(stack, at) != step->ra)
+		if (at < low || at >= t->bytes || trail_word(stack, at) != step->ra)
 			return false;
-		last = at;
+		low = at + 8;
 	}
+	stack->origin = origin;
+	stack->low = low;
 	return true;
 }
 
-enum trail_found { TRAIL_NOT_FOUND, TRAIL_FOUND, TRAIL_TO_COMPARE };
+static __always_inline bool same_trail(const struct trail *t, struct trail_stack *stack)
+{
+	stack->origin = stack->low = 0;
+	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i += TRAIL_AT_ONCE)
+		if (!same_steps(i))
+			return false;
+	return true;
+}
+
+enum trail_found { TRAIL_NOT_READY, TRAIL_NOT_FOUND, TRAIL_TO_COMPARE };
 
 /*
  * Recognise the user stack of current by its trail: then its ID is in the scratch event. A walk that is needed
- * leaves its trail in s->walk.trail, unless interpreters have frames of their own in the stack. TRAIL_TO_COMPARE: a
- * walk is wanted all the same, and then compare_own().
+ * leaves its trail in s->walk.trail, unless interpreters have frames of their own in the stack. False with
+ * TRAIL_TO_COMPARE: a walk is wanted all the same, and then compare_own().
  */
 __noinline int recognise_own(void)
 {
@@ -377,28 +405,35 @@ __noinline int recognise_own(void)
 	struct trail *t;
 	__u64 bytes;
 
-	if (!s || is_narrow(&s->walk) || s->walk.runtime || mistaken)
-		return TRAIL_NOT_FOUND;
+	if (!s)
+		return false;
 	u = &s->walk;
+	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
+	u->found = TRAIL_NOT_FOUND;
+	if (is_narrow(u) || u->runtime || mistaken)
+		return false;
 	s->walk.trail = trail_number(true, u->pc, u->serial ^ (u->sp & 4095) << 16);
 	t = trail_of(s->walk.trail);
 	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
 	if (!t || !stack)
-		return TRAIL_NOT_FOUND;
+		return false;
 	bytes = t->bytes;
 	barrier_var(bytes);
 	if (t->begin[0] == u->pc && t->begin[1] == u->tag && t->epoch == epoch && t->id.hi &&
 		bytes <= TRAIL_BYTES && !bpf_probe_read_user(stack->bytes, bytes, (void *)u->sp) &&
-		same_trail(t, stack, u->sp, u->fp)) {
+		same_trail(t, stack)) {
 		s->walk.trail = 0;
 		s->ev.id = stack->id = t->id;
 		s->count.user_recognised++;
-		return verify_stacks || stack->compared < TRAIL_TRIALS ? TRAIL_TO_COMPARE : TRAIL_FOUND;
+		if (!verify_stacks && stack->compared >= TRAIL_TRIALS)
+			return true;
+		u->found = TRAIL_TO_COMPARE;
+		return false;
 	}
 	t->begin[0] = u->pc;
 	t->begin[1] = u->tag;
 	trail_begin(t, u->sp);
-	return TRAIL_NOT_FOUND;
+	return false;
 }
 
 /* The walk of current's stack, which was recognised, found the stack in the scratch event. */
@@ -442,8 +477,6 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	struct unwind_walk *u = &s->walk;
 	struct offcpu_stack_id id;
 	__u64 regs_address;
-	int found;
-	bool ready;
 
 	w->pending = 0;
 	s->walk.trail = 0;
@@ -456,16 +489,16 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	}
 	regs = user_regs(task, s, &regs_address);
 	walk_registers(u, regs, now);
-	ready = walk_maps(u, w, key);
-	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
-	found = ready ? recognise_own() : TRAIL_NOT_FOUND;
-	if (found == TRAIL_FOUND)
+	u->found = TRAIL_NOT_READY;
+	if (walk_maps(u, w, key) && recognise_own())
 		return s->ev.id;
+	/* again, not kept: 512 bytes of stack are for the program and all functions on the way */
+	regs = user_regs(task, s, &regs_address);
 	walk_begin(u, regs, regs_address);
-	if (ready)
+	if (u->found != TRAIL_NOT_READY)
 		walk_own(s);
 	id = walk_end(s, w, key, task, NULL);
-	if (found == TRAIL_TO_COMPARE)
+	if (u->found == TRAIL_TO_COMPARE)
 		compare_own();
 	w->pending = lacks_tables(s);
 	return snapshots && w->pending ? snapshot(task, s, w, key, regs, now, id) : id;

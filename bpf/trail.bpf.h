@@ -20,6 +20,7 @@ const volatile bool verify_stacks; /* --verify-stacks */
 #define TRAIL_TRIALS 16 /* so many recognised stacks on each CPU are walked as well, and compared */
 #define TRAILS 32 /* of kernel stacks, and as many of user stacks, on each CPU */
 #define TRAIL_STEPS 64
+#define TRAIL_AT_ONCE 8 /* steps */
 #define TRAIL_BYTES 4096 /* of stack */
 
 /* What a step follows. */

@@ -124,21 +124,30 @@ static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, con
 	set->way[0].way = w->tag << 16 | way;
 }
 
-/* The step by K, which reads the return address in the window at address RA_AT, is part of trail T. */
-static __always_inline void known_trail(
-	struct unwind_walk *w, struct trail *t, const struct unwind_known *k, __u64 ra_at)
+/*
+ * The step that reads the return address in the window at address RA_AT, by the rule with struct unwind_known.at,
+ * is part of the walk's trail. By itself, so that the verifier follows it once.
+ */
+__noinline int known_trail(__u64 ra_at, __u64 rule_at)
 {
-	const __u64 ra = *(__u64 *)(w->window + ((ra_at - w->window_at) & (UNWIND_WINDOW - 1)));
-	enum trail_by by = !(k->at & KNOWN_FP)          ? TRAIL_BY_SP
-			   : w->fp_from == FP_REGISTER ? TRAIL_BY_REGISTER
-						       : TRAIL_BY_FP;
+	const bool by_fp = rule_at & KNOWN_FP;
+	struct unwind_walk *w = walk_of(false);
+	enum trail_by by = TRAIL_BY_SP;
+	struct trail *t;
 
-	trail_step(t, ra_at, ra, by, w->fp_from, w->fp);
-	if (by == TRAIL_BY_SP)
-		return;
+	t = w ? trail_of(w->trail) : NULL;
+	if (!t)
+		return 0;
+	if (by_fp)
+		by = w->fp_from == FP_REGISTER ? TRAIL_BY_REGISTER : TRAIL_BY_FP;
+	trail_step(t, ra_at, *(__u64 *)(w->window + ((ra_at - w->window_at) & (UNWIND_WINDOW - 1))), by,
+		w->fp_from, w->fp);
+	if (!by_fp)
+		return 0;
 	if (w->fp_from == FP_BEFORE)
 		trail_lost(t);
 	w->fp_from = FP_BEFORE;
+	return 0;
 }
 
 /*
@@ -148,11 +157,9 @@ static __always_inline void known_trail(
  *
  * SP and frame pointer stay in memory: in registers their ranges would differ
  * at each exit from the loop, and the verifier would follow each to the end.
- *
- * T: the trail that the walk leaves, or NULL.
  */
 static __always_inline bool known_steps(
-	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known, struct trail *t)
+	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known)
 {
 	__u64 frame = w->pc, pc = w->pc - !w->exact, tag = w->tag, salt = known_salt(tag);
 	__u32 n = w->len, at = n;
@@ -186,8 +193,7 @@ static __always_inline bool known_steps(
 		ra = code_address(*(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1))));
 		if (cfa <= w->sp || !ra)
 			break;
-		if (t)
-			known_trail(w, t, k, w->window_at + ra_at);
+		known_trail(w->window_at + ra_at, k->at);
 		if (below) {
 			w->fp = *(__u64 *)(w->window + (fp_at & (UNWIND_WINDOW - 1)));
 			w->fp_from = w->window_at + fp_at;

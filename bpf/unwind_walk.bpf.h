@@ -83,7 +83,7 @@ struct unwind_walk {
 	__u8 blobs; /* 0 = where the code heaps are was not read yet, 1 = read, 2 = not readable */
 	/* arm64: a step by frame pointer led here, which does not say where the frame ends: no rule by SP */
 	__u8 sp_lost;
-	__u8 pad3;
+	__u8 found; /* enum trail_found */
 	__u64 blob; /* the address of an nmethod; 0 = it is none */
 	__u64 blob_place; /* struct java_frame.place of it */
 	__u32 n_java;
