@@ -340,7 +340,10 @@ static __always_inline __u64 trail_word(const struct trail_stack *stack, __u64 a
 	return *(__u64 *)(stack->bytes + (at & (TRAIL_BYTES - 1)));
 }
 
-/* Has current's stack, whose first t->bytes are copied, the next steps of the trail? By itself as orc_same_steps(). */
+/*
+ * Has current's stack, whose first t->bytes are copied, the next steps of the trail? Then their frames are in the
+ * scratch event. By itself as orc_same_steps().
+ */
 __noinline int same_steps(__u32 from)
 {
 	struct scratch *s = my_scratch();
@@ -348,7 +351,7 @@ __noinline int same_steps(__u32 from)
 	const struct trail_step *step;
 	struct trail_stack *stack;
 	const struct trail *t;
-	__u64 origin, low;
+	__u64 origin, low, *frames;
 	__u32 zero = 0, n;
 
 	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
@@ -363,6 +366,7 @@ __noinline int same_steps(__u32 from)
 	n = t->n - from;
 	barrier_var(from);
 	step = &t->steps[from];
+	frames = s->ev.frames + 1 + from;
 	for (__u32 i = 0; i < TRAIL_AT_ONCE && i < n; i++, step++) {
 		__u64 at;
 
@@ -374,6 +378,7 @@ __noinline int same_steps(__u32 from)
 		if (at < low || at >= t->bytes || trail_word(stack, at) != step->ra)
 			return false;
 		low = at + 8;
+		frames[i] = code_address(step->ra);
 	}
 	stack->origin = origin;
 	stack->low = low;
@@ -389,12 +394,50 @@ static __always_inline bool same_trail(const struct trail *t, struct trail_stack
 	return true;
 }
 
-enum trail_found { TRAIL_NOT_READY, TRAIL_NOT_FOUND, TRAIL_TO_COMPARE };
+enum trail_found { TRAIL_NOT_READY, TRAIL_NOT_FOUND, TRAIL_TO_COMPARE, TRAIL_HAS_FRAMES };
+
+/* Has the process a virtual machine that says itself what made its code? Such a walk depends on more. */
+static __always_inline bool is_made(const struct unwind_walk *u)
+{
+	return u->runtime && ((WATCHED(RUNTIME_JAVA) && hotspot_of(u)) || (WATCHED(RUNTIME_V8) && v8_of(u)));
+}
+
+/* Identify the native frames in the scratch event that the walk has found. */
+__noinline int hash_native(void)
+{
+	struct scratch *s = my_scratch();
+
+	if (!s)
+		return 0;
+	s->ev.kind = KIND_USER;
+	s->ev.verdict = s->walk.verdict;
+	s->ev.reason = 0;
+	s->ev.stop_pc = 0;
+	s->ev.len = s->walk.len;
+	no_scripts(&s->ev);
+	hash_frames(s->walk.remote);
+	return 0;
+}
+
+/* The walk that leaves a trail has led to frames that those of an interpreter's functions will follow. */
+__noinline int trail_to_frames(void)
+{
+	struct scratch *s = my_scratch();
+	struct trail *t;
+
+	hash_native();
+	t = s ? trail_of(s->walk.trail) : NULL;
+	if (!t)
+		return 0;
+	s->walk.trail = 0;
+	trail_end(t, &s->ev.id, epoch);
+	return 0;
+}
 
 /*
  * Recognise the user stack of current by its trail: then its ID is in the scratch event. A walk that is needed
- * leaves its trail in s->walk.trail, unless interpreters have frames of their own in the stack. False with
- * TRAIL_TO_COMPARE: a walk is wanted all the same, and then compare_own().
+ * leaves its trail in s->walk.trail. False with TRAIL_TO_COMPARE: a walk is wanted all the same, and then
+ * compare_own(). With TRAIL_HAS_FRAMES: the frames are there, and those of an interpreter's functions are wanted.
  */
 __noinline int recognise_own(void)
 {
@@ -410,7 +453,7 @@ __noinline int recognise_own(void)
 	u = &s->walk;
 	u->tag = known_tag(u) | (is_narrow(u) ? KNOWN_NEVER : 0);
 	u->found = TRAIL_NOT_FOUND;
-	if (is_narrow(u) || u->runtime || mistaken)
+	if (is_narrow(u) || mistaken || is_made(u))
 		return false;
 	s->walk.trail = trail_number(true, u->pc, u->serial ^ (u->sp & 4095) << 16);
 	t = trail_of(s->walk.trail);
@@ -425,10 +468,11 @@ __noinline int recognise_own(void)
 		s->walk.trail = 0;
 		s->ev.id = stack->id = t->id;
 		s->count.user_recognised++;
-		if (!verify_stacks && stack->compared >= TRAIL_TRIALS)
-			return true;
-		u->found = TRAIL_TO_COMPARE;
-		return false;
+		s->ev.frames[0] = u->pc;
+		u->n_found = t->n + 1;
+		u->found = verify_stacks || stack->compared < TRAIL_TRIALS ? TRAIL_TO_COMPARE
+									   : TRAIL_HAS_FRAMES;
+		return u->found == TRAIL_HAS_FRAMES && !u->runtime;
 	}
 	t->begin[0] = u->pc;
 	t->begin[1] = u->tag;
@@ -436,7 +480,7 @@ __noinline int recognise_own(void)
 	return false;
 }
 
-/* The walk of current's stack, which was recognised, found the stack in the scratch event. */
+/* The walk of current's stack, which was recognised, has found the frames in the scratch event. */
 __noinline int compare_own(void)
 {
 	struct scratch *s = my_scratch();
@@ -446,6 +490,7 @@ __noinline int compare_own(void)
 	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
 	if (!s || !stack)
 		return 0;
+	hash_native();
 	stack->compared++;
 	s->count.user_compared++;
 	if (s->ev.id.hi != stack->id.hi || s->ev.id.lo != stack->id.lo) {
@@ -466,6 +511,17 @@ static __always_inline void walk_own(struct scratch *s)
 			break;
 	if (u->verdict != VERDICT_COMPLETE)
 		s->walk.trail = 0;
+	if (u->found == TRAIL_TO_COMPARE)
+		compare_own();
+	else if (s->walk.trail && u->runtime)
+		trail_to_frames();
+}
+
+/* The walk would have led to the frames in the scratch event. */
+static __always_inline void walk_found(struct unwind_walk *u)
+{
+	u->len = u->n_found;
+	u->verdict = VERDICT_COMPLETE;
 }
 
 /* The user stack of TASK, which is current. */
@@ -495,11 +551,11 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 	/* again, not kept: 512 bytes of stack are for the program and all functions on the way */
 	regs = user_regs(task, s, &regs_address);
 	walk_begin(u, regs, regs_address);
-	if (u->found != TRAIL_NOT_READY)
+	if (u->found == TRAIL_HAS_FRAMES)
+		walk_found(u);
+	else if (u->found != TRAIL_NOT_READY)
 		walk_own(s);
 	id = walk_end(s, w, key, task, NULL);
-	if (u->found == TRAIL_TO_COMPARE)
-		compare_own();
 	w->pending = lacks_tables(s);
 	return snapshots && w->pending ? snapshot(task, s, w, key, regs, now, id) : id;
 }

@@ -88,7 +88,7 @@ struct unwind_walk {
 	__u64 blob_place; /* struct java_frame.place of it */
 	__u32 n_java;
 	__u16 v8_table; /* of the file with V8's builtins, + 1; 0 = not looked up yet */
-	__u16 pad4;
+	__u16 n_found; /* frames, if `found` is TRAIL_HAS_FRAMES */
 	__u64 v8_bias; /* from that file's own addresses to those of its table */
 	__u64 v8_copy; /* where builtins were proved to be as well; 0 = not known */
 	__u64 v8_low, v8_high; /* where code that V8 has made was proved to be */
