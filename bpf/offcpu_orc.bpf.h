@@ -421,7 +421,8 @@ static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
 
 enum { ORC_MORE = 16, ORC_NEED_ROW, ORC_NEED_WINDOW };
 
-/* A step by WAY that reads return address RA at address AT is part of the walk's trail. By itself, as known_trail(). */
+/* A step by WAY that reads return address RA at address AT is part of the walk's trail. By itself, as
+ * known_trail(). */
 __noinline int orc_trail(__u64 at, __u64 ra, __u64 way)
 {
 	const bool by_bp = way & ORC_BY_BP;
@@ -714,8 +715,8 @@ __noinline int orc_take(__u32 user)
 }
 
 /*
- * Has the stack of k->size bytes at k->base, up to the registers of user mode, the next steps of trail k->trail? By
- * itself, as the verifier follows a loop step by step.
+ * Has the stack of k->size bytes at k->base, up to the registers of user mode, the next steps of trail
+ * k->trail? By itself, as the verifier follows a loop step by step.
  */
 __noinline int orc_same_steps(__u32 from)
 {
@@ -769,8 +770,8 @@ static __always_inline bool orc_same_trail(struct orc_walk *k, const struct trai
 }
 
 /*
- * Recognise the stack of the current thread, as my_orc_walk() describes it, by its trail: then its ID is in the
- * scratch event. A walk that is needed leaves its trail in k->trail.
+ * Recognise the stack of the current thread, as my_orc_walk() describes it, by its trail: then its ID is in
+ * the scratch event. A walk that is needed leaves its trail in k->trail.
  */
 __noinline int orc_recognise(__u64 call)
 {

@@ -341,8 +341,8 @@ static __always_inline __u64 trail_word(const struct trail_stack *stack, __u64 a
 }
 
 /*
- * Has current's stack, whose first t->bytes are copied, the next steps of the trail? Then their frames are in the
- * scratch event. By itself as orc_same_steps().
+ * Has current's stack, whose first t->bytes are copied, the next steps of the trail? Then their frames are in
+ * the scratch event. By itself as orc_same_steps().
  */
 __noinline int same_steps(__u32 from)
 {
@@ -435,9 +435,10 @@ __noinline int trail_to_frames(void)
 }
 
 /*
- * Recognise the user stack of current by its trail: then its ID is in the scratch event. A walk that is needed
- * leaves its trail in s->walk.trail. False with TRAIL_TO_COMPARE: a walk is wanted all the same, and then
- * compare_own(). With TRAIL_HAS_FRAMES: the frames are there, and those of an interpreter's functions are wanted.
+ * Recognise the user stack of current by its trail: then its ID is in the scratch event. A walk that is
+ * needed leaves its trail in s->walk.trail. False with TRAIL_TO_COMPARE: a walk is wanted all the same, and
+ * then compare_own(). With TRAIL_HAS_FRAMES: the frames are there, and those of an interpreter's functions
+ * are wanted.
  */
 __noinline int recognise_own(void)
 {
@@ -470,8 +471,8 @@ __noinline int recognise_own(void)
 		s->count.user_recognised++;
 		s->ev.frames[0] = u->pc;
 		u->n_found = t->n + 1;
-		u->found = verify_stacks || stack->compared < TRAIL_TRIALS ? TRAIL_TO_COMPARE
-									   : TRAIL_HAS_FRAMES;
+		u->found =
+			verify_stacks || stack->compared < TRAIL_TRIALS ? TRAIL_TO_COMPARE : TRAIL_HAS_FRAMES;
 		return u->found == TRAIL_HAS_FRAMES && !u->runtime;
 	}
 	t->begin[0] = u->pc;

@@ -28,9 +28,9 @@
 const volatile __u32 cast_type; /* ID of the kernel's struct pt_regs; 0 = kernel_word() must not be called */
 
 /*
- * The word at ADDRESS in the kernel's memory, by a load: a helper takes ten times as long. What is not readable
- * is 0. The type is any one that begins with a number. (Loads of pointers, by their types, cost milliseconds at
- * every start, as the verifier looks for each by its name.)
+ * The word at ADDRESS in the kernel's memory, by a load: a helper takes ten times as long. What is not
+ * readable is 0. The type is any one that begins with a number. (Loads of pointers, by their types, cost
+ * milliseconds at every start, as the verifier looks for each by its name.)
  */
 static __always_inline __u64 kernel_word(__u64 address)
 {

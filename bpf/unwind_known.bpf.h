@@ -125,8 +125,8 @@ static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, con
 }
 
 /*
- * The step that reads the return address in the window at address RA_AT, by the rule with struct unwind_known.at,
- * is part of the walk's trail. By itself, so that the verifier follows it once.
+ * The step that reads the return address in the window at address RA_AT, by the rule with struct
+ * unwind_known.at, is part of the walk's trail. By itself, so that the verifier follows it once.
  */
 __noinline int known_trail(__u64 ra_at, __u64 rule_at)
 {

@@ -54,7 +54,8 @@ struct bpf_hooks {
 	int fd; /* the structs, for relocations */
 	char path[32]; /* path of `fd`, for btf_custom_path */
 	bool known; /* the kernel's BTF was understood */
-	uint32_t cast_type; /* bpf/kernel_cast.h: the ID of struct pt_regs; 0 = this kernel has no such function */
+	uint32_t cast_type; /* bpf/kernel_cast.h: the ID of struct pt_regs; 0 = this kernel has no such
+			       function */
 };
 
 /*

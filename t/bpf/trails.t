@@ -59,7 +59,7 @@ futex=$!
 at_exit_kill "$futex"
 for stack in user kernel; do
 	[ $stack = user ] && without=-U || without=-K
-	rec_start "$TMP/m.cap" $without --verify-stacks -p "$futex"
+	rec_start "$TMP/m.cap" "$without" --verify-stacks -p "$futex"
 	until_true many "$TMP/m.cap" stacks.${stack}_compared
 	ok "$stack: trails are made to lead to another stack" "$OBJ/t/work/misguide" "$rec_pid"
 	rec_stop

@@ -3,10 +3,10 @@
  * A thread that waits very often, in two functions that call the wait from frames of the same size, so that
  * the program counter and the stack pointer there are the same: three times in four in one of them, in the
  * other otherwise. With "slow" it waits seldom; with "varied" these functions have frames of varying size.
- * Prints how often it has left the CPU there to wait, by the kernel's account: a sleep that is over before the
- * thread is asleep is not a wait. With "each" or "varied", also how often it did in each of the functions.
+ * Prints how often it has left the CPU there to wait, by the kernel's account: a sleep that is over before
+ * the thread is asleep is not a wait. With "each" or "varied", also how often it did in each of the
+ * functions.
  */
-#include <alloca.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ void rest(void)
 void often(int bytes);
 void often(int bytes)
 {
-	volatile char *room = alloca((size_t)bytes);
+	volatile char room[bytes];
 
 	room[0] = 0;
 	rest();
@@ -34,7 +34,7 @@ void often(int bytes)
 void seldom(int bytes);
 void seldom(int bytes)
 {
-	volatile char *room = alloca((size_t)bytes);
+	volatile char room[bytes];
 
 	room[0] = 0;
 	rest();
