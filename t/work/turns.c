@@ -24,21 +24,21 @@ void rest(void)
 void often(int bytes);
 void often(int bytes)
 {
-	volatile char room[bytes];
+	char room[bytes];
 
-	room[0] = 0;
+	__asm__ volatile("" ::"r"(room) : "memory");
 	rest();
-	__asm__ volatile("" ::: "memory");
+	__asm__ volatile("" ::"r"(room) : "memory");
 }
 
 void seldom(int bytes);
 void seldom(int bytes)
 {
-	volatile char room[bytes];
+	char room[bytes];
 
-	room[0] = 0;
+	__asm__ volatile("" ::"r"(room) : "memory");
 	rest();
-	__asm__ volatile("" ::: "memory");
+	__asm__ volatile("" ::"r"(room) : "memory");
 }
 
 static long switches(void)
