@@ -318,6 +318,7 @@ __noinline int own_some(void)
 	return true;
 }
 
+/* Beside the trails, for each CPU. */
 struct trail_stack {
 	struct offcpu_stack_id id; /* what was recognised */
 	__u64 compared; /* with a walk */
@@ -463,9 +464,9 @@ __noinline int recognise_own(void)
 		return false;
 	bytes = t->bytes;
 	barrier_var(bytes);
-	if (t->begin[0] == u->pc && t->begin[1] == u->tag && t->epoch == epoch && t->id.hi &&
-		bytes <= TRAIL_BYTES && !bpf_probe_read_user(stack->bytes, bytes, (void *)u->sp) &&
-		same_trail(t, stack)) {
+	if (t->begin[0] == u->pc && t->begin[1] == u->tag && t->begin[2] == u->runtime && t->epoch == epoch &&
+		t->id.hi && bytes <= TRAIL_BYTES &&
+		!bpf_probe_read_user(stack->bytes, bytes, (void *)u->sp) && same_trail(t, stack)) {
 		s->walk.trail = 0;
 		s->ev.id = stack->id = t->id;
 		s->count.user_recognised++;
@@ -477,6 +478,7 @@ __noinline int recognise_own(void)
 	}
 	t->begin[0] = u->pc;
 	t->begin[1] = u->tag;
+	t->begin[2] = u->runtime;
 	trail_begin(t, u->sp);
 	return false;
 }

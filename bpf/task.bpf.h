@@ -40,8 +40,12 @@ static __always_inline __u64 kernel_word(__u64 address)
 }
 
 /* A member of eight bytes of *P, which BPF_CORE_READ() reads where kernel_word() cannot. */
+#ifdef OFFCPU_RAW
+#define kernel_member(p, member) ((__u64)BPF_CORE_READ(p, member))
+#else
 #define kernel_member(p, member)                                                                             \
 	(cast_type ? kernel_word((__u64)(p) + bpf_core_field_offset(__typeof__(*(p)), member))               \
 		   : (__u64)BPF_CORE_READ(p, member))
+#endif
 
 #endif

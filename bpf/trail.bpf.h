@@ -40,7 +40,9 @@ struct trail_step {
 struct trail {
 	__u64 begin[3]; /* all else that the walk depended on; its user decides what that is */
 	__u64 end; /* the same, as a place */
-	struct offcpu_stack_id id; /* hi == 0: the trail is being made, or there is none */
+	/* hi == 0: the trail is being made, or there is none. Of a stack that an interpreter's functions are
+	   in, of its native frames alone, which nobody has sent */
+	struct offcpu_stack_id id;
 	__u32 epoch; /* in which the stack was sent */
 	__u32 n; /* steps */
 	/* while the trail is made: addresses of the beginning and of the origin */
