@@ -91,7 +91,7 @@ static __always_inline void count_missed(struct scratch *s, __u64 now)
 		s->count.cpu_missed += (gone + cpu_period_ns / 2) / cpu_period_ns - 1;
 }
 
-SEC("perf_event")
+SEC("clock")
 int sample_cpu(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

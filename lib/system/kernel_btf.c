@@ -256,6 +256,7 @@ int kernel_types_read(const char *file, struct kernel_types_name *names, size_t 
 #define TP "kern_tp"
 #define ITER "kern_iter"
 #define SLEEPING_ITER "kern_iter.s"
+#define CLOCK "clock"
 
 #define CAST "bpf_rdonly_cast"
 #define CAST_TO "pt_regs"
@@ -299,6 +300,15 @@ static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, lo
 	return 0;
 }
 
+/* The same for a program at a clock, which libbpf needs no type of the kernel for. */
+static int prepare_clock(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
+{
+	(void)opts;
+	(void)cookie;
+	call_cast(prog);
+	return 0;
+}
+
 static int attach(const struct bpf_program *prog, long cookie, struct bpf_link **link)
 {
 	(void)cookie;
@@ -310,11 +320,13 @@ static int attach(const struct bpf_program *prog, long cookie, struct bpf_link *
 static void register_sections(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, tp, .prog_prepare_load_fn = prepare, .prog_attach_fn = attach);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, clock, .prog_prepare_load_fn = prepare_clock);
 	LIBBPF_OPTS(libbpf_prog_handler_opts, iter, .prog_prepare_load_fn = prepare);
 	LIBBPF_OPTS(libbpf_prog_handler_opts, sleeping, .prog_prepare_load_fn = prepare, .cookie = 1);
 
 	libbpf_register_prog_handler(TP "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, &tp);
 	libbpf_register_prog_handler(ITER "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, &iter);
+	libbpf_register_prog_handler(CLOCK, BPF_PROG_TYPE_PERF_EVENT, (enum bpf_attach_type)0, &clock);
 	libbpf_register_prog_handler(SLEEPING_ITER "+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, &sleeping);
 }
 

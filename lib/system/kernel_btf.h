@@ -39,6 +39,7 @@ int kernel_types_read(const char *file, struct kernel_types_name *names, size_t 
  *
  *   SEC("kern_tp/EVENT")       as tp_btf/EVENT
  *   SEC("kern_iter/TARGET")    as iter/TARGET; "kern_iter.s/TARGET" may sleep
+ *   SEC("clock")               as perf_event
  *
  * If kernel_types_read() does not understand the kernel's BTF, libbpf reads it
  * after all: slower, with the same result.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
+#include "kernel_cast.h"
 #include "check/probes.h"
 #include "offcpu_abi.h"
 #include "system/privileges.h"
@@ -31,7 +32,7 @@ static uint32_t kinds_of(const char *name)
 		return 1U << PROGPROBE_ITER;
 	if (strncmp(name, "raw_tp/", 7) == 0 || strncmp(name, "tp/", 3) == 0)
 		return RAW;
-	if (strcmp(name, "perf_event") == 0)
+	if (strcmp(name, "clock") == 0)
 		return 1U << PROGPROBE_CLOCK;
 	return ANY; /* .text: called by any kind */
 }
@@ -56,7 +57,8 @@ static bool calls_listed(
 	bool all = true;
 
 	for (size_t i = 0; i < len / sizeof(*code); i++) {
-		if (code[i].code != (BPF_JMP | BPF_CALL) || code[i].src_reg != 0)
+		if (code[i].code != (BPF_JMP | BPF_CALL) || code[i].src_reg != 0 ||
+			code[i].imm == KERNEL_CAST)
 			continue;
 		++*calls;
 		if (code[i].imm >= 0 && code[i].imm < 256)
