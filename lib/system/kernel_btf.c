@@ -261,14 +261,11 @@ int kernel_types_read(const char *file, struct kernel_types_name *names, size_t 
 #define CAST "bpf_rdonly_cast"
 #define CAST_TO "pt_regs"
 
-static _Atomic uint32_t cast_id; /* of that function of the running kernel; 0 = it has none */
-
-/* Let PROG, complete with the functions that it calls, call it. */
-static void call_cast(const struct bpf_program *prog)
+/* Let PROG, complete with the functions that it calls, call function ID of the kernel; 0 = there is none. */
+static void call_cast(const struct bpf_program *prog, uint32_t id)
 {
 	/* libbpf's own copy, which it is about to load */
 	struct bpf_insn *insns = (void *)(uintptr_t)bpf_program__insns(prog);
-	const uint32_t id = cast_id;
 
 	for (size_t i = 0; id && i < bpf_program__insn_cnt(prog); i++)
 		if (insns[i].code == (BPF_JMP | BPF_CALL) && !insns[i].src_reg &&
@@ -280,32 +277,32 @@ static void call_cast(const struct bpf_program *prog)
 
 /*
  * libbpf would parse the kernel's BTF for any tracing program without a program
- * to attach to. So bpf_hooks_set() stores the hook's id in attach_prog_fd; this
- * function moves it to attach_btf_id.
+ * to attach to. So bpf_hooks_set() stores the hook's id in attach_prog_fd, and the
+ * id of the function to call in the flags; this function moves them to where they
+ * belong.
  */
 static int prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long sleeps)
 {
 	const char *hook = strchr(bpf_program__section_name(prog), '/');
 	int id = (int)opts->attach_prog_fd;
 
-	call_cast(prog);
+	call_cast(prog, opts->prog_flags);
+	opts->prog_flags = sleeps ? BPF_F_SLEEPABLE : 0;
 	opts->attach_prog_fd = 0;
 	if (!id && hook)
 		id = libbpf_find_vmlinux_btf_id(hook + 1, opts->expected_attach_type);
 	if (id <= 0)
 		return id ? id : -ESRCH;
 	opts->attach_btf_id = (uint32_t)id;
-	if (sleeps)
-		opts->prog_flags |= BPF_F_SLEEPABLE;
 	return 0;
 }
 
-/* The same for a program at a clock, which libbpf needs no type of the kernel for. */
+/* The same for a program at a clock, which attaches to no function of the kernel. */
 static int prepare_clock(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
 {
-	(void)opts;
 	(void)cookie;
-	call_cast(prog);
+	call_cast(prog, opts->prog_flags);
+	opts->prog_flags = 0;
 	return 0;
 }
 
@@ -370,6 +367,14 @@ static int add_name(struct bpf_hooks *h, char *name, uint32_t kind)
 	return 0;
 }
 
+/* Is PROG in a section of ours? */
+static bool is_ours(const struct bpf_program *prog)
+{
+	const char *section = bpf_program__section_name(prog);
+
+	return strncmp(section, KERN, strlen(KERN)) == 0 || strcmp(section, CLOCK) == 0;
+}
+
 /* The name of PROG's hook in the kernel's BTF: free(3) it; NULL without memory. */
 static char *hook_name(const struct bpf_program *prog)
 {
@@ -427,7 +432,7 @@ static void find_cast(struct bpf_hooks *h)
 
 	if (!function || !function->id || !type || !type->id || !compiles_bpf())
 		return;
-	cast_id = function->id;
+	h->cast = function->id;
 	h->cast_type = type->id;
 }
 
@@ -475,6 +480,8 @@ void bpf_hooks_set(const struct bpf_hooks *h, struct bpf_object *obj)
 
 		if (h->known && name)
 			bpf_program__set_attach_target(prog, hook ? (int)hook->id : 0, NULL);
+		if (is_ours(prog))
+			bpf_program__set_flags(prog, h->cast);
 	}
 }
 

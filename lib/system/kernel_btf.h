@@ -55,8 +55,9 @@ struct bpf_hooks {
 	int fd; /* the structs, for relocations */
 	char path[32]; /* path of `fd`, for btf_custom_path */
 	bool known; /* the kernel's BTF was understood */
-	uint32_t cast_type; /* bpf/kernel_cast.h: the ID of struct pt_regs; 0 = this kernel has no such
-			       function */
+	/* bpf/kernel_cast.h: the ids of that function and of struct pt_regs; 0 = this kernel has no such
+	 * function */
+	uint32_t cast, cast_type;
 };
 
 /*
@@ -78,7 +79,8 @@ const char *bpf_hooks_path(const struct bpf_hooks *h);
  */
 int bpf_hooks_read(struct bpf_hooks *h, struct bpf_object *obj, struct err *e);
 
-/* Set the ids of the hooks of OBJ's programs, which have the same sections. Call it before OBJ is loaded. */
+/* Set the ids of the hooks of OBJ's programs, and of what they call, which have the same sections. Call it
+ * before OBJ is loaded. */
 void bpf_hooks_set(const struct bpf_hooks *h, struct bpf_object *obj);
 
 /* The number of arguments of tracepoint EVENT; -1: the kernel's BTF was not understood, or lacks it. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of kernel_types_read() with libbpf as the reference: it makes the BTF and reads the result. */
+/* Tests of kernel_types_read() and bpf_hooks with libbpf as the reference: it makes the BTF and reads the
+ * result. */
 #include "base/tap.h"
+#include "offcpu_abi.h"
 #include "system/kernel_btf.h"
+
+#include "offcpu.skel.h"
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -203,6 +207,45 @@ static void test_kernel(struct tap *t)
 	btf__free(all);
 }
 
+/* The ids by which the recorder's programs call a function of the kernel whose BTF is FILE. */
+static void find_cast(const char *file, uint64_t *function, uint64_t *type)
+{
+	struct offcpu_bpf *skel = NULL;
+	struct bpf_hooks hooks;
+	struct err e;
+
+	*function = *type = UINT64_MAX;
+	if (bpf_hooks_open(&hooks, file, &e) != 0)
+		return;
+	skel = offcpu_bpf__open();
+	if (skel && bpf_hooks_read(&hooks, skel->obj, &e) == 0) {
+		*function = hooks.cast;
+		*type = hooks.cast_type;
+	}
+	offcpu_bpf__destroy(skel);
+	bpf_hooks_close(&hooks);
+}
+
+static void test_cast(struct tap *t, const char *without)
+{
+	struct btf *all = btf__load_vmlinux_btf();
+	uint64_t function, type;
+	int id;
+
+	find_cast(without, &function, &type);
+	tap_ok(t, !function && !type, "a kernel without bpf_rdonly_cast() has nothing to call");
+	if (!all) {
+		tap_skip(t, "the running kernel's function", "no BTF: %s", strerror(errno));
+		return;
+	}
+	find_cast(NULL, &function, &type);
+	id = btf__find_by_name_kind(all, "bpf_rdonly_cast", BTF_KIND_FUNC);
+	tap_eq_u64(t, function, id > 0 ? (uint64_t)id : 0, "bpf_rdonly_cast() has the id that libbpf finds");
+	id = id > 0 ? btf__find_by_name_kind(all, "pt_regs", BTF_KIND_STRUCT) : 0;
+	tap_eq_u64(t, type, (uint64_t)id, "and so has the type that addresses are taken for");
+	btf__free(all);
+}
+
 int main(void)
 {
 	struct kernel_types_name name = { "wanted", BTF_KIND_STRUCT, 0, 0 };
@@ -220,6 +263,7 @@ int main(void)
 	tap_eq_str(&t, e.msg, "cannot read the kernel's BTF, '/nonexistent': No such file or directory",
 		"the message names the missing file");
 	test_kernel(&t);
+	test_cast(&t, f.path);
 	close(f.fd);
 	btf__free(made);
 	return tap_done(&t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/tap.h"
-#include "kernel_cast.h"
 #include "check/probes.h"
+#include "kernel_cast.h"
 #include "offcpu_abi.h"
 #include "system/privileges.h"
 
