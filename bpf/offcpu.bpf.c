@@ -27,7 +27,6 @@
 #include "offcpu_others.bpf.h"
 #include "offcpu_waits.bpf.h"
 #include "runtime.bpf.h"
-#include "trail.bpf.h"
 #include "unwind.bpf.h"
 #include "offcpu_stacks.bpf.h"
 #include "offcpu_orc.bpf.h"

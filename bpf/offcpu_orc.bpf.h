@@ -128,8 +128,10 @@ struct orc_walk {
 	__u32 counted;
 	__u32 trail; /* the number of the one that this walk leaves; 0 = it depends on more than the stack */
 	__u32 pad;
-	__u64 bp_from; /* the address that bp was read at, since the last frame by BP; 0 = before */
-	__u64 base, size, origin, low; /* orc_same_steps() */
+	__u64 bp_from; /* the address that bp was read at, or TRAIL_FP_BEFORE */
+	/* orc_same_steps() */
+	__u64 base, size;
+	struct trail_match match;
 	__u64 missed; /* address of the word that is not in the window */
 	__u64 window_at, window_len;
 	__u64 window[ORC_WINDOW / 8];
@@ -421,23 +423,15 @@ static __always_inline bool orc_read(struct orc_walk *k, __u64 at)
 
 enum { ORC_MORE = 16, ORC_NEED_ROW, ORC_NEED_WINDOW };
 
-/* A step by WAY that reads return address RA at address AT is part of the walk's trail. By itself, as
- * known_trail(). */
+/* A step by WAY that reads return address RA at address AT is part of the walk's trail. See known_trail(). */
 __noinline int orc_trail(__u64 at, __u64 ra, __u64 way)
 {
-	const bool by_bp = way & ORC_BY_BP;
 	struct orc_walk *k = my_orc_walk();
 	struct trail *t;
 
 	t = k ? trail_of(k->trail) : NULL;
-	if (!t)
-		return 0;
-	trail_step(t, at, ra, by_bp ? TRAIL_BY_FP : TRAIL_BY_SP, k->bp_from, k->bp);
-	if (!by_bp)
-		return 0;
-	if (!k->bp_from)
-		trail_lost(t);
-	k->bp_from = 0;
+	if (t)
+		trail_step(t, at, ra, way & ORC_BY_BP, k->bp, &k->bp_from);
 	return 0;
 }
 
@@ -559,7 +553,8 @@ static __always_inline void orc_trail_end(struct orc_walk *k)
 	if (!t)
 		return;
 	t->end = k->sp - t->origin;
-	orc_start_of(k)->caller = t->steps[1].at;
+	if (t->n > 1 && !orc_start_of(k)->caller)
+		orc_start_of(k)->caller = t->steps[1].at;
 }
 
 /*
@@ -590,7 +585,8 @@ __noinline int orc_walk(__u32 user)
 	k->len = 1;
 	k->pc = start->ra;
 	k->sp = k->window_at + 8;
-	k->bp = k->bp_from = 0; /* not known: a frame by it is refused until a frame has saved it */
+	k->bp = 0; /* not known: a frame by it is refused until a frame has saved it */
+	k->bp_from = TRAIL_FP_BEFORE;
 	for (__u32 i = 0; i < 2 * ORC_FRAMES_MAX; i++) {
 		why = orc_advance();
 		if (why != ORC_MORE)
@@ -714,46 +710,26 @@ __noinline int orc_take(__u32 user)
 	return 0;
 }
 
+/* No word of a walk lies elsewhere than at a multiple of eight; 0 is no return address and no place on the
+ * stack. */
+static __always_inline __u64 orc_word(const void *base, __u64 at)
+{
+	return at & 7 ? 0 : kernel_word((__u64)base + at);
+}
+
 /*
- * Has the stack of k->size bytes at k->base, up to the registers of user mode, the next steps of trail
- * k->trail? By itself, as the verifier follows a loop step by step.
+ * Does the stack of k->size bytes at k->base, up to the registers of user mode, have the next steps of trail
+ * k->trail? A function of its own, because the verifier follows a loop step by step.
  */
 __noinline int orc_same_steps(__u32 from)
 {
 	struct orc_walk *k = my_orc_walk();
-	const struct trail_step *step;
-	__u64 base, size, origin, low;
 	const struct trail *t;
-	__u32 n;
 
 	if (!cast_type || !k || from > TRAIL_STEPS - TRAIL_AT_ONCE)
 		return false;
 	t = trail_of(k->trail);
-	if (!t)
-		return false;
-	base = k->base;
-	size = k->size;
-	origin = k->origin;
-	low = k->low;
-	n = t->n - from;
-	barrier_var(from);
-	step = &t->steps[from];
-	for (__u32 i = 0; i < TRAIL_AT_ONCE && i < n; i++, step++) {
-		__u64 at;
-
-		if (step->by == TRAIL_BY_FP) {
-			origin = kernel_word(base + origin + step->fp_at) - base;
-			if (origin & 7 || origin >= size)
-				return false;
-		}
-		at = origin + step->at;
-		if (at < low || at >= size || kernel_word(base + at) != step->ra)
-			return false;
-		low = at + 8;
-	}
-	k->origin = origin;
-	k->low = low;
-	return true;
+	return t && trail_goes_on(t, from, &k->match, orc_word, (void *)k->base, k->base, k->size, 0, NULL);
 }
 
 static __always_inline bool orc_same_trail(struct orc_walk *k, const struct trail *t, __u64 base, __u64 size)
@@ -762,11 +738,11 @@ static __always_inline bool orc_same_trail(struct orc_walk *k, const struct trai
 		return false;
 	k->base = base;
 	k->size = size;
-	k->origin = k->low = 0;
+	k->match = (struct trail_match){};
 	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i += TRAIL_AT_ONCE)
 		if (!orc_same_steps(i))
 			return false;
-	return k->origin + t->end == size;
+	return k->match.origin + t->end == size;
 }
 
 /*
@@ -789,7 +765,7 @@ __noinline int orc_recognise(__u64 call)
 	if (!cast_type || !orc.rows || !start->ra || start->trusted < ORC_TRIALS || size > THREAD_STACK_MAX ||
 		kernel_word(base) != start->ra)
 		return false;
-	k->trail = trail_number(false, call, kernel_word(base + (start->caller & 511)));
+	k->trail = trail_number(false, call, start->caller < size ? kernel_word(base + start->caller) : 0);
 	t = trail_of(k->trail);
 	if (!t)
 		return false;

@@ -221,6 +221,18 @@ static __always_inline bool lacks_tables(const struct scratch *s)
 	       (s->ev.reason == REASON_NOT_READY || s->ev.reason == REASON_NO_MAPPING);
 }
 
+/* What the walk has found, in the scratch event, which has its frames. */
+static __always_inline void walk_to_event(struct scratch *s)
+{
+	const struct unwind_walk *u = &s->walk;
+
+	s->ev.kind = KIND_USER;
+	s->ev.verdict = u->verdict;
+	s->ev.reason = u->reason;
+	s->ev.stop_pc = u->reason && u->reason != REASON_DEPTH ? u->pc : 0;
+	s->ev.len = u->len;
+}
+
 /*
  * Turn the result of the walk of TASK, the thread of KEY, into the scratch
  * event, and send it if it is new. OTHER: the same task if it is not running.
@@ -242,11 +254,7 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 		s->ev.frames[0] = u->pc;
 		u->len = 1;
 	}
-	s->ev.kind = KIND_USER;
-	s->ev.verdict = u->verdict;
-	s->ev.reason = u->reason;
-	s->ev.stop_pc = u->reason && u->reason != REASON_DEPTH ? u->pc : 0;
-	s->ev.len = u->len;
+	walk_to_event(s);
 	/* no call may be left behind this: clang does not set arguments that a function does not use */
 	if (!SCRIPTS || !u->runtime)
 		return identify(s, w, last);
@@ -322,7 +330,7 @@ __noinline int own_some(void)
 struct trail_stack {
 	struct offcpu_stack_id id; /* what was recognised */
 	__u64 compared; /* with a walk */
-	__u64 origin, low; /* same_steps() */
+	struct trail_match match;
 	/* the part of the stack that a trail is looked for in; the mask of a place proves only TRAIL_BYTES */
 	__u8 bytes[TRAIL_BYTES + 8];
 };
@@ -336,59 +344,33 @@ struct {
 	__type(value, struct trail_stack);
 } trail_stacks SEC(".maps");
 
-static __always_inline __u64 trail_word(const struct trail_stack *stack, __u64 at)
+static __always_inline __u64 trail_word(const void *stack, __u64 at)
 {
-	return *(__u64 *)(stack->bytes + (at & (TRAIL_BYTES - 1)));
+	return *(__u64 *)(((const struct trail_stack *)stack)->bytes + (at & (TRAIL_BYTES - 1)));
 }
 
 /*
- * Has current's stack, whose first t->bytes are copied, the next steps of the trail? Then their frames are in
- * the scratch event. By itself as orc_same_steps().
+ * Does current's stack, whose first t->bytes are copied, have the next steps of the trail? Then their frames
+ * are in the scratch event. See orc_same_steps().
  */
 __noinline int same_steps(__u32 from)
 {
 	struct scratch *s = my_scratch();
-	const struct unwind_walk *u;
-	const struct trail_step *step;
 	struct trail_stack *stack;
 	const struct trail *t;
-	__u64 origin, low, *frames;
-	__u32 zero = 0, n;
+	__u32 zero = 0;
 
 	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
 	if (!s || !stack || from > TRAIL_STEPS - TRAIL_AT_ONCE)
 		return false;
-	u = &s->walk;
-	t = trail_of(u->trail);
-	if (!t)
-		return false;
-	origin = stack->origin;
-	low = stack->low;
-	n = t->n - from;
-	barrier_var(from);
-	step = &t->steps[from];
-	frames = s->ev.frames + 1 + from;
-	for (__u32 i = 0; i < TRAIL_AT_ONCE && i < n; i++, step++) {
-		__u64 at;
-
-		if (step->by == TRAIL_BY_REGISTER)
-			origin = u->fp - u->sp;
-		else if (step->by == TRAIL_BY_FP)
-			origin = trail_word(stack, origin + step->fp_at) - u->sp;
-		at = origin + step->at;
-		if (at < low || at >= t->bytes || trail_word(stack, at) != step->ra)
-			return false;
-		low = at + 8;
-		frames[i] = code_address(step->ra);
-	}
-	stack->origin = origin;
-	stack->low = low;
-	return true;
+	t = trail_of(s->walk.trail);
+	return t && trail_goes_on(t, from, &stack->match, trail_word, stack, s->walk.sp, t->bytes, s->walk.fp,
+			    s->ev.frames + 1 + from);
 }
 
 static __always_inline bool same_trail(const struct trail *t, struct trail_stack *stack)
 {
-	stack->origin = stack->low = 0;
+	stack->match = (struct trail_match){};
 	for (__u32 i = 0; i < TRAIL_STEPS && i < t->n; i += TRAIL_AT_ONCE)
 		if (!same_steps(i))
 			return false;
@@ -397,7 +379,7 @@ static __always_inline bool same_trail(const struct trail *t, struct trail_stack
 
 enum trail_found { TRAIL_NOT_READY, TRAIL_NOT_FOUND, TRAIL_TO_COMPARE, TRAIL_HAS_FRAMES };
 
-/* Has the process a virtual machine that says itself what made its code? Such a walk depends on more. */
+/* Does the process have a virtual machine that knows what made its code? Such a walk depends on more. */
 static __always_inline bool is_made(const struct unwind_walk *u)
 {
 	return u->runtime && ((WATCHED(RUNTIME_JAVA) && hotspot_of(u)) || (WATCHED(RUNTIME_V8) && v8_of(u)));
@@ -410,11 +392,7 @@ __noinline int hash_native(void)
 
 	if (!s)
 		return 0;
-	s->ev.kind = KIND_USER;
-	s->ev.verdict = s->walk.verdict;
-	s->ev.reason = 0;
-	s->ev.stop_pc = 0;
-	s->ev.len = s->walk.len;
+	walk_to_event(s);
 	no_scripts(&s->ev);
 	hash_frames(s->walk.remote);
 	return 0;

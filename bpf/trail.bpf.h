@@ -37,8 +37,14 @@ struct trail_step {
 	__u16 fp_at; /* TRAIL_BY_FP: so many bytes from the origin before */
 };
 
+/* Where a walk has its frame pointer from, if not an address. */
+enum trail_fp {
+	TRAIL_FP_REGISTER,
+	TRAIL_FP_BEFORE /* it is one that the walk has followed already, or not known */
+};
+
 struct trail {
-	__u64 begin[3]; /* all else that the walk depended on; its user decides what that is */
+	__u64 begin[3]; /* all else that the walk depended on, as its user sees fit */
 	__u64 end; /* the same, as a place */
 	/* hi == 0: the trail is being made, or there is none. Of a stack that an interpreter's functions are
 	   in, of its native frames alone, which nobody has sent */
@@ -67,7 +73,7 @@ static __always_inline struct trail *trail_of(__u32 number)
 	return bpf_map_lookup_elem(&trails, &at);
 }
 
-/* The number of the trail of a stack that A and B tell from others. */
+/* The number of the trail of a stack: A and B distinguish it from others. */
 static __always_inline __u32 trail_number(bool of_user, __u64 a, __u64 b)
 {
 	return 1 + of_user * TRAILS + ((a ^ b << 32) * 0x9e3779b97f4a7c15ULL >> 59);
@@ -82,20 +88,30 @@ static __always_inline void trail_begin(struct trail *t, __u64 base)
 	t->bytes = 0;
 }
 
+/* The walk depends on more than the stack, or on places that differ from one stack to the next. */
+static __always_inline void trail_lost(struct trail *t)
+{
+	t->n = TRAIL_STEPS + 1;
+}
+
 /*
- * The walk has read return address RA at address AT. BY: what led there; for another one than TRAIL_BY_SP,
- * frame pointer FP, which the walk had read at address FP_FROM after it took the last one.
+ * The walk has read return address RA at address AT. BY_FP: by frame pointer FP, which it has read at address
+ * *FP_FROM, or enum trail_fp.
  */
 static __always_inline void trail_step(
-	struct trail *t, __u64 at, __u64 ra, enum trail_by by, __u64 fp_from, __u64 fp)
+	struct trail *t, __u64 at, __u64 ra, bool by_fp, __u64 fp, __u64 *fp_from)
 {
 	struct trail_step *step = &t->steps[t->n & (TRAIL_STEPS - 1)];
+	__u64 from = *fp_from - t->origin;
 
-	step->by = by;
-	step->fp_at = 0;
-	if (by != TRAIL_BY_SP) {
-		step->fp_at = fp_from - t->origin;
+	step->by = TRAIL_BY_SP;
+	if (by_fp) {
+		step->by = *fp_from == TRAIL_FP_REGISTER ? TRAIL_BY_REGISTER : TRAIL_BY_FP;
+		if (step->by == TRAIL_BY_FP && (*fp_from == TRAIL_FP_BEFORE || from >= 1 << 16))
+			trail_lost(t);
+		step->fp_at = from;
 		t->origin = fp;
+		*fp_from = TRAIL_FP_BEFORE;
 	}
 	step->ra = ra;
 	step->at = at - t->origin;
@@ -103,10 +119,48 @@ static __always_inline void trail_step(
 	t->n++;
 }
 
-/* The walk depends on more than the stack, or its trail cannot be told. */
-static __always_inline void trail_lost(struct trail *t)
+/* How far a stack is known to have a trail. Addresses are distances from its first byte. */
+struct trail_match {
+	__u64 origin;
+	__u64 low; /* the next return address is not below: a walk goes upwards */
+};
+
+typedef __u64 (*trail_read)(const void *stack, __u64 at);
+
+/*
+ * Does a stack of SIZE bytes at BASE, whose words READ returns, go on for the next steps of trail T, from
+ * step FROM on? FP: the frame pointer that a walk would begin with. FRAMES: where the return addresses are
+ * copied, or NULL.
+ */
+static __always_inline bool trail_goes_on(const struct trail *t, __u32 from, struct trail_match *m,
+	trail_read read, const void *stack, __u64 base, __u64 size, __u64 fp, __u64 *frames)
 {
-	t->n = TRAIL_STEPS + 1;
+	const struct trail_step *step;
+	__u64 origin = m->origin, low = m->low;
+	__u32 n = t->n - from;
+
+	barrier_var(from);
+	step = &t->steps[from];
+	for (__u32 i = 0; i < TRAIL_AT_ONCE && i < n; i++, step++) {
+		__u64 at = origin + step->fp_at;
+
+		if (step->by == TRAIL_BY_FP) {
+			if (at >= size)
+				return false;
+			origin = read(stack, at) - base;
+		} else if (step->by == TRAIL_BY_REGISTER) {
+			origin = fp - base;
+		}
+		at = origin + step->at;
+		if (at < low || at >= size || read(stack, at) != step->ra)
+			return false;
+		low = at + 8;
+		if (frames)
+			frames[i] = code_address(step->ra);
+	}
+	m->origin = origin;
+	m->low = low;
+	return true;
 }
 
 /* The trail leads to stack ID, which user space has. */

@@ -24,6 +24,7 @@
 #error "no unwind_ARCH.bpf.h for this architecture"
 #endif
 
+#include "trail.bpf.h"
 #include "unwind_walk.bpf.h"
 #include "unwind_find.bpf.h"
 #include "unwind_known.bpf.h"

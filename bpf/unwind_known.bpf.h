@@ -130,23 +130,15 @@ static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, con
  */
 __noinline int known_trail(__u64 ra_at, __u64 rule_at)
 {
-	const bool by_fp = rule_at & KNOWN_FP;
 	struct unwind_walk *w = walk_of(false);
-	enum trail_by by = TRAIL_BY_SP;
 	struct trail *t;
+	__u64 ra;
 
 	t = w ? trail_of(w->trail) : NULL;
 	if (!t)
 		return 0;
-	if (by_fp)
-		by = w->fp_from == FP_REGISTER ? TRAIL_BY_REGISTER : TRAIL_BY_FP;
-	trail_step(t, ra_at, *(__u64 *)(w->window + ((ra_at - w->window_at) & (UNWIND_WINDOW - 1))), by,
-		w->fp_from, w->fp);
-	if (!by_fp)
-		return 0;
-	if (w->fp_from == FP_BEFORE)
-		trail_lost(t);
-	w->fp_from = FP_BEFORE;
+	ra = *(__u64 *)(w->window + ((ra_at - w->window_at) & (UNWIND_WINDOW - 1)));
+	trail_step(t, ra_at, ra, rule_at & KNOWN_FP, w->fp, &w->fp_from);
 	return 0;
 }
 

@@ -32,9 +32,6 @@ struct java_frame {
 /* The same of JavaScript: the frame pointer | these bits; its PC. */
 enum v8_noted { V8_EXIT = 1, V8_BUILTIN = 2 };
 
-#define FP_REGISTER 0
-#define FP_BEFORE 1
-
 struct unwind_walk {
 	__u64 pc, sp, fp; /* of the current frame */
 	__u64 cfa;
@@ -94,7 +91,7 @@ struct unwind_walk {
 	__u64 v8_low, v8_high; /* where code that V8 has made was proved to be */
 	struct java_frame java[OFFCPU_DEPTH_MAX];
 	__u64 tag; /* known_tag(), for the cache of known rules */
-	__u64 fp_from; /* the address that fp was read at, since the last frame by FP; or one of these */
+	__u64 fp_from; /* the address that fp was read at, or enum trail_fp */
 	__u64 missed; /* the next word that known_steps() needs, if it is not in the window; else 0 */
 	__u64 window_at, window_starts; /* address; number of bytes where a word may begin, 0 = empty */
 	__u8 window[UNWIND_WINDOW + 8]; /* the mask of an offset proves only UNWIND_WINDOW */
