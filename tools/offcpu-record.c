@@ -150,7 +150,7 @@ static const struct cli_option options[] = {
 	{ 0, "overhead", "PERCENT",
 		"the same, as far as taking stacks would take more of the CPUs' time (2%, 0.5%)",
 		CLI_CALL(set_overhead), .group = 2 },
-	{ 0, "verify-stacks", NULL, "take stacks in both ways that there are, and count those that differ",
+	{ 0, "verify-stacks", NULL, "take each stack in two ways, and count those that differ",
 		CLI_FLAG(struct recargs, rec.bpf.verify_stacks) },
 	{ 0, "no-symbols", NULL, "do not store what the frames are called",
 		CLI_FLAG(struct recargs, rec.no_symbols) },

@@ -27,7 +27,7 @@ for how in each varied; do
 		places "$TMP/t.cap" >"$TMP/got"
 		# of a wait before the tables came the stack may be missing
 		ok "$how, mode $mode: each wait has the stack of the function that it was in" perl -e '
-			my ($want, $got, $late) = map { my $f = $_; open my $h, "<", $f or die; my %n = map { split } <$h>; \%n } @ARGV[0, 1];
+			my ($want, $got) = map { my $f = $_; open my $h, "<", $f or die; my %n = map { split } <$h>; \%n } @ARGV[0, 1];
 			for (keys %$want) { print "# $_: $want->{$_}, recorded $got->{$_}\n"; exit 1 if $got->{$_} > $want->{$_} || $got->{$_} < $want->{$_} - 10 }
 			' "$TMP/want" "$TMP/got"
 		ok "$how, mode $mode: many are recognised ($(counter "$TMP/t.cap" stacks.user_recognised))" many "$TMP/t.cap" stacks.user_recognised
