@@ -158,8 +158,6 @@ struct uprobe_task {
 	struct return_instance *return_instances;
 };
 
-struct bpf_local_storage;
-
 struct task_struct {
 	struct uprobe_task *utask;
 	unsigned int __state;
@@ -181,7 +179,6 @@ struct task_struct {
 	__u64 self_exec_id;
 	const struct cred *real_cred;
 	struct css_set *cgroups;
-	struct bpf_local_storage *bpf_storage; /* NULL: no program has given it any */
 	char comm[16];
 	struct thread_struct thread;
 };

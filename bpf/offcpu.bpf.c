@@ -331,6 +331,8 @@ static __always_inline __u64 runnable_of(
 	return runnable_ns(task, start == OFFCPU_INITIAL ? w->initial_run_delay : w->run_delay, here);
 }
 
+#include "offcpu_left.bpf.h"
+
 /*
  * A thread leaves the CPU, but its return was not seen: the kernel did not run
  * the program at that switch (a kernel that shields some task from BPF does not
@@ -342,11 +344,12 @@ static __always_inline __u64 runnable_of(
 static __always_inline void finish_late(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, __u64 now)
 {
-	__u64 start = w->start, began = start > record_start_ns ? start : record_start_ns, end, ran;
+	__u64 start = start_replace(w, OFFCPU_ON_CPU), began, end, ran;
 
-	w->start = OFFCPU_ON_CPU;
-	if (hot.phase != OFFCPU_RECORDING)
+	/* the iterator may have cut it just now */
+	if (hot.phase != OFFCPU_RECORDING || start == OFFCPU_UNKNOWN)
 		return;
+	began = start > record_start_ns ? start : record_start_ns;
 	ran = ran_ns(task);
 	end = now - ran;
 	/* it ran already when the recording began */
@@ -420,7 +423,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	}
 	if (w->start == OFFCPU_UNKNOWN)
 		compare_clocks(now);
-	else if (w->start != OFFCPU_ON_CPU)
+	else if (w->start != OFFCPU_ON_CPU && !(use_cgroup && end_cut(task, w, &s->count, OFFCPU_ON_CPU)))
 		finish_late(task, s, w, now);
 	life_born(task, w, now);
 	if (last || (preempt && has_ended(task)))
@@ -582,41 +585,22 @@ static __always_inline void begin_unseen(struct task_struct *task, struct scratc
 
 static __always_inline void enter_wait(struct task_struct *task, struct offcpu_wait *w, bool armed, __u64 now)
 {
-	struct scratch *s;
-	__u64 start = start_replace(w, OFFCPU_ON_CPU);
+	struct scratch *s = my_scratch();
+	__u64 start;
 
+	if (!s || (use_cgroup && end_cut(task, w, &s->count, OFFCPU_ON_CPU)))
+		return;
+	start = start_replace(w, OFFCPU_ON_CPU);
 	if (armed || start == OFFCPU_UNKNOWN)
 		return;
-	s = my_scratch();
-	if (!s)
-		return;
+	if (start == OFFCPU_ON_CPU && use_cgroup && left_lately(task))
+		return; /* it has left the CPU outside */
 	if (start == OFFCPU_ON_CPU)
 		begin_unseen(task, s, w);
 	else
 		finish(task, s, w, start, now, runnable_of(task, w, start, true));
 	if (start == OFFCPU_INITIAL)
 		compare_clocks(now);
-}
-
-/*
- * A thread that has left the cgroup: record the wait that began inside, and
- * nothing after it. LEAVES: the thread leaves the CPU, so if its wait is still
- * open, its return was not seen.
- */
-static __always_inline void outside(struct task_struct *task, bool leaves, __u64 now)
-{
-	struct offcpu_wait *w = wait_get(task, false);
-	struct scratch *s = my_scratch();
-	__u64 start;
-
-	if (!w || !s)
-		return;
-	start = w->start;
-	if (leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN)
-		finish_late(task, s, w, now);
-	start = start_replace(w, OFFCPU_UNKNOWN);
-	if (!leaves && start != OFFCPU_ON_CPU && start != OFFCPU_UNKNOWN && hot.phase == OFFCPU_RECORDING)
-		finish(task, s, w, start, now, runnable_of(task, w, start, true));
 }
 
 /* --overhead: the program has run since then. */
@@ -663,8 +647,6 @@ int record_switch(__u64 *ctx)
 			return_not_owned(next);
 		else
 			enter(next, now);
-	} else if (left_cgroup(next)) {
-		outside(next, false, now);
 	}
 	if (wanted(prev)) {
 		if (not_owned(prev))
@@ -672,8 +654,6 @@ int record_switch(__u64 *ctx)
 		else
 			leave(ctx, prev, ctx[ARG_PREEMPT],
 				switch_has_state ? ctx[ARG_STATE] : state_now(prev), now);
-	} else if (left_cgroup(prev)) {
-		outside(prev, true, now);
 	}
 	if (measure)
 		count_spent(now);

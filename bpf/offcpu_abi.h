@@ -58,12 +58,14 @@ enum offcpu_start {
 enum offcpu_phase { OFFCPU_IDLE, OFFCPU_ARMED, OFFCPU_RECORDING, OFFCPU_FROZEN };
 
 /* What the iterator writes: the storage of a thread, struct offcpu_wait, struct offcpu_woken; or struct
-   offcpu_ev_life, of which there may be another later, or not. */
+   offcpu_ev_life, of which there may be another later, or not; or nothing, but sends the waits that were cut
+   when their threads left the cgroup. */
 enum offcpu_storage {
 	OFFCPU_STORAGE_WAITS,
 	OFFCPU_STORAGE_WAKERS,
 	OFFCPU_STORAGE_LIVES_SO_FAR,
-	OFFCPU_STORAGE_LIVES
+	OFFCPU_STORAGE_LIVES,
+	OFFCPU_STORAGE_CUT
 };
 
 /* The values of offcpu_wait.life_from that are not a time. */
@@ -284,11 +286,12 @@ struct offcpu_ev_snapshot {
 	__u8 stack[OFFCPU_SNAPSHOT_BYTES];
 };
 
-/* A wait that was open when the recording was frozen; from the `open_waits` iterator. */
+/* A wait that was open when the recording was frozen, or when its thread left the cgroup. */
 struct offcpu_ev_open {
 	__u32 type;
 	__u32 pad;
 	__u64 start; /* CLOCK_MONOTONIC, or the recording's start for initial waits */
+	__u64 end; /* 0 = the end of the recording */
 	__u64 runnable_ns; /* OFFCPU_UNKNOWN_NS = not known */
 	struct offcpu_key key;
 };
@@ -395,7 +398,7 @@ _Static_assert(sizeof(struct offcpu_ev_thread) == 80, "offcpu_ev_thread");
 _Static_assert(sizeof(struct offcpu_ev_image) == 32, "offcpu_ev_image");
 _Static_assert(sizeof(struct offcpu_ev_snapshot) == 96 + 8 * OFFCPU_SNAPSHOT_REGS + OFFCPU_SNAPSHOT_BYTES,
 	"offcpu_ev_snapshot");
-_Static_assert(sizeof(struct offcpu_ev_open) == 104, "offcpu_ev_open");
+_Static_assert(sizeof(struct offcpu_ev_open) == 112, "offcpu_ev_open");
 _Static_assert(sizeof(struct offcpu_ev_wait) == 112, "offcpu_ev_wait");
 _Static_assert(sizeof(struct offcpu_ev_life) == 144, "offcpu_ev_life");
 _Static_assert(sizeof(struct offcpu_ev_stack) == 40 + 8 * OFFCPU_FRAMES_MAX, "offcpu_ev_stack");

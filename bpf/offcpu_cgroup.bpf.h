@@ -23,8 +23,9 @@ const volatile __u64 cgroup_id; /* kernfs_node.id: unique only within its hierar
 struct {
 	__u64 address; /* 0 = not known yet */
 	__u32 level;
-	__u32 moved; /* a task has left the cgroup: `moved` has bits */
-	__u64 pad[6];
+	__u32 left; /* how often tasks have left the cgroup, or moved elsewhere outside */
+	__u64 looked_ns; /* before that time user space has looked for their waits: offcpu_left.bpf.h */
+	__u64 pad[5];
 } cgroup_at __attribute__((aligned(64))) = {};
 
 static __always_inline struct cgroup *cgroup_of(struct task_struct *task)

@@ -206,8 +206,14 @@ static __always_inline void write_held(struct bpf_iter__task *ctx, struct task_s
 {
 	struct offcpu_woken *by;
 	struct offcpu_wait *w;
+	struct scratch *s;
+	__u32 zero = 0;
 
-	if (storage == OFFCPU_STORAGE_WAITS) {
+	if (storage == OFFCPU_STORAGE_CUT) {
+		s = bpf_map_lookup_elem(&iter_scratch, &zero);
+		if (use_cgroup && s)
+			look_for_cut(task, s);
+	} else if (storage == OFFCPU_STORAGE_WAITS) {
 		w = wait_get(task, false);
 		if (w)
 			bpf_seq_write(ctx->meta->seq, w, sizeof(*w));
@@ -241,17 +247,7 @@ int open_waits(struct bpf_iter__task *ctx)
 	w = wait_get(task, false);
 	if (!w || w->start == OFFCPU_UNKNOWN || w->start == OFFCPU_ON_CPU)
 		return 0;
-	ev.type = OFFCPU_EV_OPEN;
-	ev.start = w->start;
-	ev.key = w->start == OFFCPU_INITIAL ? w->initial : w->key;
-	key_judge(&ev.key, w);
-	if (w->pending && w->late_start == ev.start)
-		ev.key.user = w->late;
-	ev.runnable_ns = runnable_of(task, w, ev.start, false);
-	if (ev.start < record_start_ns) {
-		ev.start = record_start_ns;
-		ev.key.flags |= OFFCPU_F_INITIAL;
-	}
+	open_wait(&ev, task, w, w->start);
 	bpf_seq_write(ctx->meta->seq, &ev, sizeof(ev));
 	return 0;
 }

@@ -38,16 +38,6 @@ static __always_inline bool is_inside_by(struct css_set *set)
 	return is_inside(cgrp, IN_CODE(OFFCPU_CODE_ID), IN_CODE(OFFCPU_CODE_LEVEL));
 }
 
-/*
- * Is TASK, if it is not in the cgroup, no target for certain? One that was moved out may have a wait that
- * began inside; then it has storage, without which outside() does nothing. Other programs give tasks storage,
- * too.
- */
-static __always_inline bool has_no_storage(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage;
-}
-
 static __always_inline bool is_other_kthread(struct task_struct *task, __u64 who)
 {
 	return who == OFFCPU_WHO_CGROUP && task->flags & PF_KTHREAD;
@@ -60,7 +50,7 @@ static __always_inline bool is_other(struct task_struct *task)
 	if (who == OFFCPU_WHO_PROCESS)
 		return task->tgid != (__u32)IN_CODE(OFFCPU_CODE_ID);
 	if (who == OFFCPU_WHO_CGROUP || who == OFFCPU_WHO_CGROUP_KTHREADS)
-		return is_other_kthread(task, who) || (has_no_storage(task) && !is_inside_by(task->cgroups));
+		return is_other_kthread(task, who) || !is_inside_by(task->cgroups);
 	return false;
 }
 
@@ -75,7 +65,7 @@ static __always_inline bool both_others(struct task_struct *a, struct task_struc
 	set = a->cgroups;
 	if (set != b->cgroups)
 		return is_other(a) && is_other(b);
-	return has_no_storage(a) && has_no_storage(b) && !is_inside_by(set);
+	return !is_inside_by(set);
 }
 
 #else

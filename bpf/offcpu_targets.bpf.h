@@ -48,8 +48,7 @@ struct {
 	__uint(max_entries, 65536);
 	__type(key, __u32);
 	__type(value, __u64);
-} tgids SEC(".maps"), tids SEC(".maps"),
-	moved SEC(".maps"); /* moved: processes known to have left the cgroup */
+} tgids SEC(".maps"), tids SEC(".maps");
 
 /* The -p and -t arguments, as IDs of the recorder's namespace, for find_targets. */
 struct {
@@ -186,12 +185,6 @@ static __always_inline bool wanted(struct task_struct *task)
 	return (!use_cgroup || in_cgroup(task)) && is_target(task);
 }
 
-/* A task that has left the cgroup: a wait that began inside may still go on, or may have to be ended. */
-static __always_inline bool left_cgroup(struct task_struct *task)
-{
-	return use_cgroup && cgroup_at.moved && bit_get(&moved, task->tgid) && is_target(task);
-}
-
 /* set_tgid() of TASK, which is current. */
 static __always_inline __u32 current_set_tgid(struct task_struct *task)
 {
@@ -213,8 +206,8 @@ static __always_inline bool either_wanted(struct task_struct *a, struct task_str
 	}
 	/* record_switch checks more closely */
 	if (use_cgroup && all_tasks)
-		return either_in_cgroup(a, b) || (cgroup_at.moved && (left_cgroup(a) || left_cgroup(b)));
-	return wanted(a) || wanted(b) || left_cgroup(a) || left_cgroup(b);
+		return either_in_cgroup(a, b);
+	return wanted(a) || wanted(b);
 }
 
 /* Is NAME one of the -c names? */
@@ -318,18 +311,6 @@ int BPF_PROG(on_exec, struct task_struct *task)
 }
 
 #ifndef OFFCPU_RAW
-
-/* TASK, or with THREADGROUP its whole process, has moved to another cgroup, in any hierarchy. */
-SEC("kern_tp/cgroup_attach_task")
-int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *task, bool threadgroup)
-{
-	learn_cgroup(cgroup_of(task));
-	if (in_cgroup(task))
-		return 0;
-	bit_set(&moved, task->tgid);
-	cgroup_at.moved = 1;
-	return 0;
-}
 
 SEC("kern_tp/cgroup_rmdir")
 int BPF_PROG(on_rmdir, struct cgroup *cgrp, const char *path)

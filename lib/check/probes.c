@@ -347,6 +347,7 @@ static const struct progprobe_helper helpers[] = {
 	HELPER(ringbuf_output, TP | IT | SL | CK | RAW),
 	HELPER(ringbuf_reserve, TP | IT | SL | CK | RAW),
 	HELPER(ringbuf_submit, TP | IT | SL | CK | RAW),
+	HELPER(ringbuf_discard, TP | IT | SL | CK),
 	HELPER(ringbuf_query, TP | IT | SL | CK | RAW),
 	HELPER(get_prandom_u32, TP | RAW),
 	HELPER(seq_write, IT | SL),

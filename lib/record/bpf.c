@@ -432,7 +432,6 @@ static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 	bpf_map__set_max_entries(skel->maps.seen, opts->all ? 65536 : 16384);
 	bpf_map__set_max_entries(skel->maps.tgids, opts->all ? 1 : words);
 	bpf_map__set_max_entries(skel->maps.tids, opts->use_tids ? words : 1);
-	bpf_map__set_max_entries(skel->maps.moved, opts->use_cgroup ? words : 1);
 }
 
 static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
@@ -441,6 +440,7 @@ static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opt
 	bpf_program__set_autoload(skel->progs.on_fork, (!opts->all && !opts->single) || opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_rmdir, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_attach, opts->use_cgroup);
+	bpf_program__set_autoload(skel->progs.on_exit, opts->use_cgroup);
 	bpf_program__set_autoload(skel->progs.on_exec, opts->use_comms || opts->use_exec);
 	bpf_program__set_autoload(skel->progs.on_rename, opts->use_comms);
 	bpf_program__set_autoload(skel->progs.tables_fork, opts->tables && !opts->single);
@@ -1053,7 +1053,9 @@ struct offcpu {
 	int cpus;
 	uint32_t only; /* the only process that is recorded; 0 = there are more */
 	struct offcpu_opts opts;
-	struct offcpu_counters open; /* added to BPF's: waits cut at the end, corrections */
+	struct offcpu_counters open; /* added to BPF's: waits that were cut, corrections */
+	uint32_t left; /* cgroup_at.left when the waits were looked for that this cut */
+	uint64_t stop_ns; /* the end of the recording */
 	struct rawtasks tasks; /* mode raw */
 	struct offcpu_ev_thread *reported; /* threads that no event reports: for the next drain */
 	size_t n_reported, max_reported;
@@ -1104,6 +1106,44 @@ static void take_wait(const struct offcpu_sink *sink, const struct offcpu_ev_wai
 	sink->sample(sink->ctx, &ev->key, &value);
 }
 
+/* Account for a wait that was cut, as account() in bpf/offcpu.bpf.c does for one that ended. */
+static void take_open(void *ctx, const void *record)
+{
+	struct offcpu *o = ctx;
+	struct offcpu_counters *c = &o->open;
+	struct offcpu_ev_open ev;
+	uint64_t end, ns;
+
+	memcpy(&ev, record, sizeof(ev));
+	end = ev.end ? ev.end : o->stop_ns;
+	if (ev.type != OFFCPU_EV_OPEN || ev.start >= end)
+		return;
+	ns = end - ev.start;
+	c->seen++, c->seen_ns += ns;
+	if (ev.key.flags & OFFCPU_F_DROP_PREEMPTED) {
+		c->preempted++, c->preempted_ns += ns;
+	} else if (ev.key.flags & OFFCPU_F_DROP_STATE) {
+		c->state++, c->state_ns += ns;
+	} else if (ns < o->opts.min_ns) {
+		c->min++, c->min_ns += ns;
+	} else if (o->opts.max_ns && ns > o->opts.max_ns) {
+		c->max++, c->max_ns += ns;
+	} else {
+		struct offcpu_value v = {
+			.total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start
+		};
+
+		if (ev.runnable_ns != OFFCPU_UNKNOWN_NS) {
+			v.runnable_ns = ev.key.flags & OFFCPU_F_PREEMPTED ? ns : MIN(ev.runnable_ns, ns);
+			v.split = 1;
+		}
+		c->recorded++, c->recorded_ns += ns;
+		ev.key.flags |= OFFCPU_F_OPEN;
+		if (o->sink->sample)
+			o->sink->sample(o->sink->ctx, &ev.key, &v);
+	}
+}
+
 static int on_event(void *ctx, void *data, size_t len)
 {
 	struct offcpu *o = ctx;
@@ -1116,6 +1156,8 @@ static int on_event(void *ctx, void *data, size_t len)
 		o->sink->stack(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_WAIT && o->sink->sample)
 		take_wait(o->sink, data);
+	else if (type == OFFCPU_EV_OPEN)
+		take_open(o, data);
 	else if (type == OFFCPU_EV_LIFE && o->sink->life)
 		o->sink->life(o->sink->ctx, data);
 	else if (type == OFFCPU_EV_WAKER && o->sink->waker)
@@ -1569,12 +1611,31 @@ static void divide_lives(void *ctx)
 	find_lives(ctx, OFFCPU_STORAGE_LIVES_SO_FAR, NULL);
 }
 
+/* Have the waits sent that were cut when threads left the cgroup. What cannot be sent now is at the next
+ * time. */
+static void look_for_cut(struct offcpu *o)
+{
+	struct offcpu_bpf__bss *bss = o->progs.base->bss;
+	const uint32_t left = __atomic_load_n(&bss->cgroup_at.left, __ATOMIC_ACQUIRE);
+	const uint64_t now = now_ns();
+
+	if (left == o->left || o->opts.no_waits || bss->hot.phase != OFFCPU_RECORDING)
+		return;
+	bss->storage = OFFCPU_STORAGE_CUT;
+	if (taskiter_run(o->progs.iters->progs.open_waits, o->only, 1, NULL, NULL, NULL) == 0) {
+		o->left = left;
+		__atomic_store_n(&bss->cgroup_at.looked_ns, now, __ATOMIC_RELEASE);
+	}
+	bss->storage = OFFCPU_STORAGE_WAITS;
+}
+
 /* At the time of the swap, or of the drain: then each wait is passed with the life that it is a part of. */
 void offcpu_begin_swap(struct offcpu *o, bool lives)
 {
 	o->lives_wanted = lives;
 	o->agg.before = lives && !o->opts.events ? divide_lives : NULL;
 	o->agg.before_ctx = o;
+	look_for_cut(o);
 	aggmap_begin_swap(&o->agg);
 }
 
@@ -1621,50 +1682,6 @@ static int offcpu_swap(struct offcpu *o, const struct offcpu_sink *sink, struct 
 bool offcpu_crowded(const struct offcpu *o)
 {
 	return o->progs.base->bss->inserted - o->inserted_at_swap > aggmap_room(&o->agg) / 2;
-}
-
-struct open_ctx {
-	struct offcpu *o;
-	const struct offcpu_sink *sink;
-	uint64_t stop_ns;
-	struct offcpu_counters *extra;
-};
-
-/* Account for a wait that is cut here, as account() in bpf/offcpu.bpf.c does for one that ends. */
-static void take_open(void *ctx, const void *record)
-{
-	struct open_ctx *oc = ctx;
-	struct offcpu_counters *c = oc->extra;
-	struct offcpu_ev_open ev;
-	uint64_t ns;
-
-	memcpy(&ev, record, sizeof(ev));
-	if (ev.type != OFFCPU_EV_OPEN || ev.start >= oc->stop_ns)
-		return;
-	ns = oc->stop_ns - ev.start;
-	c->seen++, c->seen_ns += ns;
-	if (ev.key.flags & OFFCPU_F_DROP_PREEMPTED) {
-		c->preempted++, c->preempted_ns += ns;
-	} else if (ev.key.flags & OFFCPU_F_DROP_STATE) {
-		c->state++, c->state_ns += ns;
-	} else if (ns < oc->o->opts.min_ns) {
-		c->min++, c->min_ns += ns;
-	} else if (oc->o->opts.max_ns && ns > oc->o->opts.max_ns) {
-		c->max++, c->max_ns += ns;
-	} else {
-		struct offcpu_value v = {
-			.total_ns = ns, .count = 1, .max_ns = ns, .first_ns = ev.start, .last_ns = ev.start
-		};
-
-		if (ev.runnable_ns != OFFCPU_UNKNOWN_NS) {
-			v.runnable_ns = ev.key.flags & OFFCPU_F_PREEMPTED ? ns : MIN(ev.runnable_ns, ns);
-			v.split = 1;
-		}
-		c->recorded++, c->recorded_ns += ns;
-		ev.key.flags |= OFFCPU_F_OPEN;
-		if (oc->sink->sample)
-			oc->sink->sample(oc->sink->ctx, &ev.key, &v);
-	}
 }
 
 void offcpu_turn(struct offcpu *o)
@@ -1758,13 +1775,12 @@ static void end_lives(struct offcpu *o, uint64_t stop_ns)
 int offcpu_freeze(struct offcpu *o, struct procevents *events, const struct offcpu_sink *sink,
 	uint64_t *stop_ns, struct err *e)
 {
-	struct open_ctx oc = { .o = o, .sink = sink, .extra = &o->open };
 	/* just before the end, since threads run on after it */
 	int rc = find_lives(o, OFFCPU_STORAGE_LIVES, e);
 
 	if (rc)
 		return rc;
-	oc.stop_ns = *stop_ns = now_ns();
+	o->stop_ns = *stop_ns = now_ns();
 	set_phase(o, OFFCPU_FROZEN);
 	end_lives(o, *stop_ns);
 	/*
@@ -1777,10 +1793,12 @@ int offcpu_freeze(struct offcpu *o, struct procevents *events, const struct offc
 		rc = offcpu_swap(o, sink, e);
 	if (rc)
 		return rc;
+	o->sink = sink;
 	rc = o->opts.no_waits ? 0
-	     : is_raw(o) ? rawtasks_open(&o->tasks, o->progs.base->bss->record_start_ns, take_open, &oc, e)
-			 : taskiter_run(o->progs.iters->progs.open_waits, o->only,
-				   sizeof(struct offcpu_ev_open), take_open, &oc, e);
+	     : is_raw(o)      ? rawtasks_open(&o->tasks, o->progs.base->bss->record_start_ns, take_open, o, e)
+			      : taskiter_run(o->progs.iters->progs.open_waits, o->only,
+					sizeof(struct offcpu_ev_open), take_open, o, e);
+	o->sink = NULL;
 	if (rc)
 		return rc;
 	/* what programs that were past the phase test then have added to the new map */

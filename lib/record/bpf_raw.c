@@ -178,10 +178,11 @@ int rawprogs_view(struct rawprogs *p, struct offcpu_bpf *base, struct err *e)
 	struct bpf_object_skeleton *s = base->skeleton;
 
 	for (int i = 0; i < s->map_cnt; i++) {
-		/* mode raw has no task storage: not that of wakers, and hashes for the others; nor does it
-		   know the layout of the kernel's unwind table */
+		/* mode raw has no task storage: not that of wakers, and hashes for the others; it does not
+		   know the layout of the kernel's unwind table, nor cgroups */
 		bool absent = bpf_map__type(*s->maps[i].map) == BPF_MAP_TYPE_TASK_STORAGE ||
-			      strcmp(s->maps[i].name, "orc_walks") == 0;
+			      strcmp(s->maps[i].name, "orc_walks") == 0 ||
+			      strcmp(s->maps[i].name, "left") == 0;
 
 		*s->maps[i].map = bpf_object__find_map_by_name(p->skel->obj, s->maps[i].name);
 		if (!*s->maps[i].map && !absent && !strchr(s->maps[i].name, '.'))

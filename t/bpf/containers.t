@@ -320,16 +320,29 @@ comms() {
 # enter: starts $leaver in the cgroup $g/sub, which waits there for 2 s
 enter() {
 	: >"$TMP/leaver"
+	entered=$(ms)
 	perl "$TMP/leaver.pl" "$g/sub" >"$TMP/leaver" 2>&1 </dev/null 7>&- &
 	leaver=$!
 	until_true test -s "$TMP/leaver"
+	until_true grep -q '^State:.S' "/proc/$leaver/status"
+	waits_since=$(ms)
 }
 
-# leave_and_visit: moves $leaver out of $g/sub, and $visit into it and out again. $inside is how long that was at
-# least, $at_most how long it can have been, in ms
+# cut_wait CAPTURE WHAT: the wait of $leaver is recorded up to when it was moved, and nothing after
+cut_wait() {
+	is "$(waits "$1" 'push @o, join " ", $w->{count}, $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
+		"1 open" "$2 one wait of a process that is moved out is recorded, as one that is open"
+	between "$(waits "$1" '$n = $w->{total_ns} / 1e6 if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
+		"$stayed" "$((stayed_at_most))" "$2 up to the time when it was moved"
+}
+
+# leave_and_visit: moves $leaver out of $g/sub, and $visit into it and out again. $stayed and $inside is how long they
+# were in it at least, $stayed_at_most and $at_most how long it can have been, in ms
 leave_and_visit() {
+	stayed=$(($(ms) - waits_since))
 	move "$leaver" "$base/out"
 	before=$(ms)
+	stayed_at_most=$((before - entered))
 	move "$visit" "$g/sub"
 	inside=$(ms)
 	sleep 0.5
@@ -400,12 +413,40 @@ cgroup_tests() { # KIND BASE
 	leave_and_visit
 	rec_stop
 	is "$rc" 0 "$1: a cgroup with a process is recorded, others come and go"
-	is "$(waits "$TMP/n.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 20 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
-		"1 long ended" "$1: there, too, a wait that ends outside is recorded in full, the next one is not"
+	cut_wait "$TMP/n.cap" "$1: there, too,"
 	between "$(waits "$TMP/n.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
 		$((inside / 2)) $((at_most + 400)) "$1: there, too, a process is recorded while it is in the cgroup"
 	is "$(counter "$TMP/n.cap" lost.begin_unseen)" "" "$1: there, too, no wait is lost because of a move"
-	kill "$visit" "$stays"
+	kill "$visit"
+
+	# out and in again more often than the recorder looks for who left; and out, and killed
+	rec_start "$TMP/h.cap" --cgroup "$g" -c nap-hops -c perl
+	enter
+	nap nap-hops
+	inside=0 at_most=0
+	for i in 1 2 3 4 5 6 7 8; do
+		before=$(ms)
+		move "$nap" "$g/sub"
+		since=$(ms)
+		sleep 0.06
+		inside=$((inside + $(ms) - since))
+		move "$nap" "$base/out"
+		at_most=$((at_most + $(ms) - before))
+		sleep 0.03
+	done
+	stayed=$(($(ms) - waits_since))
+	move "$leaver" "$base/out"
+	stayed_at_most=$(($(ms) - entered))
+	kill -KILL "$leaver"
+	wait "$leaver" 2>/dev/null
+	rec_stop
+	is "$rc" 0 "$1: a process goes out and in, and one is killed outside"
+	cut_wait "$TMP/h.cap" "$1: of a process that is killed at once,"
+	between "$(waits "$TMP/h.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-hops"')" \
+		$((inside / 2)) $((at_most + 60)) "$1: a process that goes out and in is recorded while it is in the cgroup"
+	is "$(counter "$TMP/h.cap" lost.begin_unseen) $(counter "$TMP/h.cap" lost.end_unknown)" " " "$1: and no wait of it is lost"
+	ok "$1: seen = recorded + filtered + lost, with waits that are cut" balanced "$TMP/h.cap"
+	kill "$nap" "$stays"
 	until_true rmdir "$g/sub/sub" 2>/dev/null
 
 	# moves into and out of a cgroup that is empty at first
@@ -425,13 +466,12 @@ cgroup_tests() { # KIND BASE
 	like "$("$BIN/capinfo" "$TMP/m.cap")" "stopped by: cgroup removed" "$1: the capture says that the cgroup was removed"
 	is "$(waits "$TMP/m.cap" '$h{$w->{pid}} = 1 if $w->{process_comm} eq "sleep" && $w->{total_ns} > 1e8' | wc -l)" 3 \
 		"$1: processes forked in a cgroup that was empty at first are recorded"
-	is "$(waits "$TMP/m.cap" 'push @o, join " ", $w->{count}, int($w->{total_ns} / 1e8 + 0.5) >= 20 ? "long" : "cut", $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
-		"1 long ended" "$1: a wait that ends outside the cgroup is recorded in full, the next one is not"
-	# except for the waits in which it moved in and out
+	cut_wait "$TMP/m.cap" "$1:"
+	# except for the wait in which it moved in
 	between "$(waits "$TMP/m.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
 		$((inside / 2)) $((at_most + 400)) "$1: a process is recorded while it is in the cgroup"
-	is "$(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && ($w->{initial} || $w->{open})')" 0 \
-		"$1: no wait of a moved process is initial or open"
+	is "$(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && $w->{initial}') $(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && $w->{open}')" "0 1" \
+		"$1: no wait of a process that was moved in is initial; that in which it was moved out is open"
 	is "$(counter "$TMP/m.cap" lost.begin_unseen)" "" "$1: no wait is lost because of a move"
 	kill "$outside"
 }
