@@ -143,15 +143,9 @@ static __always_inline bool python_frame(
 		task, k, f->frame_bytes & (RUNTIME_FRAME_BYTES - 1), f->flags & PYTHON_FRAME_OBJECT);
 }
 
-/*
- * Hash a string or a bytes object: its length and what follows word FIRST,
- * which excludes what CPython changes later (reference count, cached hash,
- * interned state). Reads nothing beyond the page that a short object ends in.
- */
-static __always_inline __u64 hash_object(
-	struct task_struct *task, struct script_walk *k, __u64 at, __u64 hash, __u32 first)
+/* Read an object as far as SCRIPT_OBJECT_BYTES, but nothing beyond the page that a short one ends in. */
+static __always_inline bool read_object(struct task_struct *task, struct script_walk *k, __u64 at)
 {
-	__u64 factor = hash_key[3] | 1, sum;
 	__u32 len = 4096 - (at & 4095);
 
 	if (len < 56)
@@ -160,17 +154,56 @@ static __always_inline __u64 hash_object(
 		len = SCRIPT_OBJECT_BYTES;
 	else
 		__builtin_memset(k->object, 0, sizeof(k->object));
-	if (script_read(task, k->object, len, at)) {
+	return !script_read(task, k->object, len, at) || script_stop(k, SCRIPT_MEMORY);
+}
+
+#define PYTHON_HEAD 4 /* words that strings and bytes begin with: reference count, type, length, hash */
+#define PYTHON_NOT_HASHED (~0ULL)
+
+/* What a code object refers to. */
+enum python_text { PYTHON_FILE = 1, PYTHON_NAME = 2, PYTHON_LINES = 4 };
+
+/* What word number N adds to a sum that is a hash. These do not wait for each other. */
+static __always_inline __u64 term(__u64 word, __u32 n)
+{
+	word = (word ^ hash_key[2]) * ((hash_key[3] | 1) + n * 0x9e3779b97f4a7c16ULL);
+	return word ^ word >> 32;
+}
+
+/* A sum that stands for what the object that was read holds: its length, and its own hash or its text from
+ * word FIRST on. That excludes what CPython changes later (reference count, interned state). */
+static __always_inline __u64 object_sum(const struct script_walk *k, __u32 first)
+{
+	__u64 sum = term(OBJECT_WORD(k, 2), 0);
+
+	if (OBJECT_WORD(k, 3) != PYTHON_NOT_HASHED)
+		return sum + term(OBJECT_WORD(k, 3), 1);
+	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++)
+		sum += term(OBJECT_WORD(k, i), i);
+	return sum;
+}
+
+/*
+ * Sum up the text of kind WHAT. What is interned, or was compiled in the process, has its own hash: then the
+ * beginning of the object is enough. Line tables of modules from files, and names of methods, have none: if
+ * the one before had none, all is read at once.
+ */
+static __always_inline __u64 sum_text_of(
+	struct task_struct *task, struct script_walk *k, __u64 at, enum python_text what)
+{
+	bool whole = k->unhashed & what;
+
+	if (!whole && script_read(task, k->object, PYTHON_HEAD * 8, at)) {
 		k->reason = SCRIPT_MEMORY;
 		return 0;
 	}
-	/* each word times another odd number that is not known outside: these do not wait for each other */
-	sum = (OBJECT_WORD(k, 2) + 1) * factor;
-	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++) {
-		factor += 0x9e3779b97f4a7c16;
-		sum += OBJECT_WORD(k, i) * factor;
-	}
-	return mix(hash, sum ^ sum >> 32);
+	if ((whole || OBJECT_WORD(k, 3) == PYTHON_NOT_HASHED) && !read_object(task, k, at))
+		return 0;
+	if (OBJECT_WORD(k, 3) == PYTHON_NOT_HASHED)
+		k->unhashed |= what;
+	else
+		k->unhashed &= ~what;
+	return object_sum(k, what == PYTHON_LINES ? 4 : 6); /* a bytes object's data begin earlier */
 }
 
 /*
@@ -182,24 +215,27 @@ static __always_inline bool python_code(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 code)
 {
 	__u32 len = f->code_bytes & (RUNTIME_CODE_BYTES - 1);
-	__u64 hash = mix(k->seed, code), file;
+	__u64 hash, sum = 0, file;
 
 	if (script_read(task, k->code_bytes, len, code))
 		return script_stop(k, SCRIPT_MEMORY);
 	if (code >> SCRIPT_AT_SHIFT)
 		return script_stop(k, SCRIPT_MEMORY);
 	for (int i = 0; i < PYTHON_IDENTITY; i++)
-		hash = mix(hash, CODE_WORD(k, f->identity[i]));
+		sum += term(CODE_WORD(k, f->identity[i]), i);
 	if (!(f->flags & PYTHON_CODE_VERSION) || !CODE_INT(k, f->code_version)) {
 		file = CODE_WORD(k, f->code_file);
 		if (file != k->file) {
-			k->file_hash = hash_object(task, k, file, 0, 6);
+			k->file_hash = sum_text_of(task, k, file, PYTHON_FILE);
 			k->file = file;
 		}
-		hash = mix(hash, k->file_hash);
-		hash = hash_object(task, k, CODE_WORD(k, f->code_name), hash, 6);
-		hash = hash_object(task, k, CODE_WORD(k, f->code_lines), hash, 4);
+		sum += term(k->file_hash, PYTHON_IDENTITY);
+		sum += term(
+			sum_text_of(task, k, CODE_WORD(k, f->code_name), PYTHON_NAME), PYTHON_IDENTITY + 1);
+		sum += term(
+			sum_text_of(task, k, CODE_WORD(k, f->code_lines), PYTHON_LINES), PYTHON_IDENTITY + 2);
 	}
+	hash = mix(mix(k->seed, code), sum ^ sum >> 32);
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
 	k->code = code;
 	k->check = hash >> SCRIPT_POSITION_BITS;
@@ -240,7 +276,7 @@ __noinline int python_own_frame(void)
 	return WATCHED(RUNTIME_PYTHON) && f && python_frame(NULL, &s->script, f);
 }
 
-/* The code object of the frame. It is read unless it is known. */
+/* Read the code object of the frame, and keep what is known of it. */
 __noinline int python_own_code(__u64 code)
 {
 	struct scratch *s = my_scratch();
@@ -253,26 +289,37 @@ __noinline int python_own_code(__u64 code)
 	if (!WATCHED(RUNTIME_PYTHON) || !f)
 		return false;
 	k = &s->script;
+	if (!python_code(NULL, k, f, code))
+		return false;
 	if (!k->counter)
-		return python_code(NULL, k, f, code);
+		return true;
+	/* an object that is there was counted: else this is not the counter */
+	if (CODE_INT(k, f->code_version) >= k->counter) {
+		k->counter = 0;
+		return true;
+	}
 	all = bpf_map_lookup_elem(&python_known, &zero);
 	if (!all)
 		return false;
 	known = python_known_at(all, k, code);
-	if (known->code != code || known->seed != k->seed || known->counter != k->counter) {
-		if (!python_code(NULL, k, f, code))
-			return false;
-		/* an object that is there was counted: else this is not the counter */
-		if (CODE_INT(k, f->code_version) >= k->counter) {
-			k->counter = 0;
-			return true;
-		}
-		known->code = code;
-		known->seed = k->seed;
-		known->check = k->check;
-		known->counter = k->counter;
-		known->begun = k->begun;
-	}
+	known->code = code;
+	known->seed = k->seed;
+	known->check = k->check;
+	known->counter = k->counter;
+	known->begun = k->begun;
+	return true;
+}
+
+/* Is the code object at CODE still the one that was read? */
+static __always_inline bool python_knows(struct script_walk *k, struct python_knowns *all, __u64 code)
+{
+	const struct python_known *known;
+
+	if (!k->counter || !all)
+		return false;
+	known = python_known_at(all, k, code);
+	if (known->code != code || known->seed != k->seed || known->counter != k->counter)
+		return false;
 	k->code = code;
 	k->check = known->check;
 	k->begun = known->begun;
@@ -281,7 +328,7 @@ __noinline int python_own_code(__u64 code)
 
 /* Walk one frame. False if there are no more, or the reason is set. */
 static __always_inline bool python_step(
-	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
+	struct task_struct *task, struct scratch *s, const struct runtime_file *f, struct python_knowns *all)
 {
 	struct script_walk *k = &s->script;
 	__u32 call = k->call, at, position;
@@ -301,7 +348,8 @@ static __always_inline bool python_step(
 		return true;
 	}
 	code = FRAME_WORD(k, f->frame_code) & ~3ULL; /* 3.14 marks references that are not counted */
-	if (code != k->code && !(task ? python_code(task, k, f, code) : python_own_code(code)))
+	if (code != k->code && !python_knows(k, all, code) &&
+		!(task ? python_code(task, k, f, code) : python_own_code(code)))
 		return false;
 	at = k->calls[call & (OFFCPU_DEPTH_MAX - 1)];
 	position = python_position(k, f, code);
@@ -319,9 +367,13 @@ static __always_inline bool python_step(
 /* Walk the next frames of current. False if there are no more, or the reason is set. */
 static __always_inline bool python_own_steps(struct scratch *s, const struct runtime_file *f)
 {
+	struct python_knowns *all;
+	__u32 zero = 0;
+
+	all = bpf_map_lookup_elem(&python_known, &zero);
 	for (int i = 0; i < PYTHON_STEPS; i++)
 		if (!s->script.frame || s->ev.scripts >= depth || s->ev.scripts >= OFFCPU_SCRIPTS_MAX ||
-			!python_step(NULL, s, f))
+			!python_step(NULL, s, f, all))
 			return false;
 	return true;
 }

@@ -109,7 +109,10 @@ struct script_walk {
 	__u8 pending; /* of Perl: a native frame ends here, unless the next context says so too */
 	__u8 first; /* of Perl: the process's first interpreter, in its first thread */
 	__u8 foreign; /* of Perl: the statement may not be the subroutine's own one */
-	__u8 fixed; /* of Perl: the subroutine that was read last keeps its name */
+	union {
+		__u8 fixed; /* of Perl: the subroutine that was read last keeps its name */
+		__u8 unhashed; /* of CPython: enum python_text, of those that had no hash when read last */
+	};
 	__u64 interpreter, contexts,
 		statement; /* of Perl: contexts of the stack `frame`; what the outer frame is at */
 	__u64 outer_stack; /* of this stack */

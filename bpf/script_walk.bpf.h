@@ -365,7 +365,7 @@ static long other_python_step(__u32 i, struct other_script *o)
 		return 1;
 	if (k->frame)
 		return o->s->ev.scripts >= depth || o->s->ev.scripts >= OFFCPU_SCRIPTS_MAX ||
-		       !python_step(o->task, o->s, f);
+		       !python_step(o->task, o->s, f, NULL);
 	return !python_next_state(o->task, o->s, f);
 }
 
@@ -407,6 +407,7 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->frame = 0;
 	k->file = 0;
 	k->aside = 0;
+	k->unhashed = 0;
 	k->call = 0;
 	k->window_len = 0;
 	k->main_thread = key->tgid == key->tid;

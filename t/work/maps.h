@@ -35,7 +35,7 @@ static int is_map(int fd, const char *name, uint32_t *size)
 /* The number behind "map_id:" in /proc/RECORDER/fdinfo/FD; 0 = there is none. */
 static uint32_t map_id(const char *recorder, const char *fd)
 {
-	char path[128], line[256];
+	char path[300], line[256];
 	unsigned int id = 0;
 	FILE *f;
 
