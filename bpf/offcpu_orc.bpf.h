@@ -754,7 +754,7 @@ __noinline int orc_recognise(__u64 call)
 	struct orc_walk *k = my_orc_walk();
 	struct scratch *s = my_scratch();
 	const struct orc_start *start;
-	__u64 base, size;
+	__u64 base, size, key;
 	struct trail *t;
 
 	if (!k || !s)
@@ -765,7 +765,8 @@ __noinline int orc_recognise(__u64 call)
 	if (!cast_type || !orc.rows || !start->ra || start->trusted < ORC_TRIALS || size > THREAD_STACK_MAX ||
 		kernel_word(base) != start->ra)
 		return false;
-	k->trail = trail_number(false, call, start->caller < size ? kernel_word(base + start->caller) : 0);
+	key = trail_key(call, start->caller < size ? kernel_word(base + start->caller) : 0);
+	k->trail = trail_number(false, key);
 	t = trail_of(k->trail);
 	if (!t)
 		return false;
@@ -777,7 +778,7 @@ __noinline int orc_recognise(__u64 call)
 	t->begin[0] = start->own;
 	t->begin[1] = start->ra;
 	t->begin[2] = start->back;
-	trail_begin(t, base);
+	trail_begin(t, key, base);
 	return false;
 }
 

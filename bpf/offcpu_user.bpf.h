@@ -426,7 +426,7 @@ __noinline int recognise_own(void)
 	struct unwind_walk *u;
 	__u32 zero = 0;
 	struct trail *t;
-	__u64 bytes;
+	__u64 bytes, key;
 
 	if (!s)
 		return false;
@@ -435,7 +435,8 @@ __noinline int recognise_own(void)
 	u->found = TRAIL_NOT_FOUND;
 	if (is_narrow(u) || mistaken || is_made(u))
 		return false;
-	s->walk.trail = trail_number(true, u->pc, u->serial ^ (u->sp & 4095) << 16);
+	key = trail_key(u->pc, u->serial ^ (u->sp & 4095) << 16);
+	s->walk.trail = trail_number(true, key);
 	t = trail_of(s->walk.trail);
 	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
 	if (!t || !stack)
@@ -457,7 +458,7 @@ __noinline int recognise_own(void)
 	t->begin[0] = u->pc;
 	t->begin[1] = u->tag;
 	t->begin[2] = u->runtime;
-	trail_begin(t, u->sp);
+	trail_begin(t, key, u->sp);
 	return false;
 }
 

@@ -18,7 +18,7 @@
 const volatile bool verify_stacks; /* --verify-stacks */
 
 #define TRAIL_TRIALS 16 /* so many recognised stacks on each CPU are walked as well, and compared */
-#define TRAILS 32 /* of kernel stacks, and as many of user stacks, on each CPU */
+#define TRAILS 64 /* of kernel stacks, and as many of user stacks, on each CPU */
 #define TRAIL_STEPS 64
 #define TRAIL_AT_ONCE 8 /* steps */
 #define TRAIL_BYTES 4096 /* of stack */
@@ -54,6 +54,7 @@ struct trail {
 	/* while the trail is made: addresses of the beginning and of the origin */
 	__u64 base, origin;
 	__u64 bytes; /* of stack, up to the last return address */
+	__u64 key; /* trail_key() of the stack */
 	struct trail_step steps[TRAIL_STEPS];
 };
 
@@ -73,15 +74,34 @@ static __always_inline struct trail *trail_of(__u32 number)
 	return bpf_map_lookup_elem(&trails, &at);
 }
 
-/* The number of the trail of a stack: A and B distinguish it from others. */
-static __always_inline __u32 trail_number(bool of_user, __u64 a, __u64 b)
+/* A and B distinguish a stack from others. */
+static __always_inline __u64 trail_key(__u64 a, __u64 b)
 {
-	return 1 + of_user * TRAILS + ((a ^ b << 32) * 0x9e3779b97f4a7c15ULL >> 59);
+	return (a ^ b << 32) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* A walk that begins at BASE leaves its trail in T. */
-static __always_inline void trail_begin(struct trail *t, __u64 base)
+/*
+ * The number of the trail of a stack: of the two that it may have, the one with its KEY, or else one by
+ * chance. So two stacks in turns soon have one each.
+ */
+static __always_inline __u32 trail_number(bool of_user, __u64 key)
 {
+	__u32 number = 1 + of_user * TRAILS + 2 * (key >> 59);
+	const struct trail *t;
+
+	t = trail_of(number);
+	if (t && t->key == key)
+		return number;
+	t = trail_of(number + 1);
+	if (t && t->key == key)
+		return number + 1;
+	return number + (bpf_ktime_get_ns() >> 4 & 1);
+}
+
+/* A walk of a stack with KEY that begins at BASE leaves its trail in T. */
+static __always_inline void trail_begin(struct trail *t, __u64 key, __u64 base)
+{
+	t->key = key;
 	t->base = t->origin = base;
 	t->id.hi = 0;
 	t->n = 0;

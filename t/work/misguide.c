@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (int i = 0; i < 50; i++) {
-		for (uint32_t number = 0; number < 64; number++)
+		for (uint32_t number = 0; number < 128; number++)
 			misguide(map, number, size, values);
 		usleep(10000);
 	}
