@@ -424,7 +424,7 @@ cgroup_tests() { # KIND BASE
 	enter
 	nap nap-hops
 	inside=0 at_most=0
-	for i in 1 2 3 4 5 6 7 8; do
+	for _ in 1 2 3 4 5 6 7 8; do
 		before=$(ms)
 		move "$nap" "$g/sub"
 		since=$(ms)
