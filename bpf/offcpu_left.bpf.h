@@ -59,7 +59,7 @@ static __always_inline __u64 cut_at(struct task_struct *task, __u64 start)
 {
 	__u64 at, alone;
 
-	if (!cgroup_at.left)
+	if (!use_cgroup || !cgroup_at.left)
 		return 0;
 	at = cut_by(LEFT_PROCESS | (__u32)task->tgid, start);
 	alone = cut_by((__u32)task->pid, start);

@@ -164,7 +164,7 @@ static __always_inline bool read_object(struct task_struct *task, struct script_
 enum python_text { PYTHON_FILE = 1, PYTHON_NAME = 2, PYTHON_LINES = 4 };
 
 /* What word number N adds to a sum that is a hash. These do not wait for each other. */
-static __always_inline __u64 term(__u64 word, __u32 n)
+static __always_inline __u64 word_hash(__u64 word, __u32 n)
 {
 	word = (word ^ hash_key[2]) * ((hash_key[3] | 1) + n * 0x9e3779b97f4a7c16ULL);
 	return word ^ word >> 32;
@@ -174,12 +174,12 @@ static __always_inline __u64 term(__u64 word, __u32 n)
  * word FIRST on. That excludes what CPython changes later (reference count, interned state). */
 static __always_inline __u64 object_sum(const struct script_walk *k, __u32 first)
 {
-	__u64 sum = term(OBJECT_WORD(k, 2), 0);
+	__u64 sum = word_hash(OBJECT_WORD(k, 2), 0);
 
 	if (OBJECT_WORD(k, 3) != PYTHON_NOT_HASHED)
-		return sum + term(OBJECT_WORD(k, 3), 1);
+		return sum + word_hash(OBJECT_WORD(k, 3), 1);
 	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++)
-		sum += term(OBJECT_WORD(k, i), i);
+		sum += word_hash(OBJECT_WORD(k, i), i);
 	return sum;
 }
 
@@ -222,17 +222,17 @@ static __always_inline bool python_code(
 	if (code >> SCRIPT_AT_SHIFT)
 		return script_stop(k, SCRIPT_MEMORY);
 	for (int i = 0; i < PYTHON_IDENTITY; i++)
-		sum += term(CODE_WORD(k, f->identity[i]), i);
+		sum += word_hash(CODE_WORD(k, f->identity[i]), i);
 	if (!(f->flags & PYTHON_CODE_VERSION) || !CODE_INT(k, f->code_version)) {
 		file = CODE_WORD(k, f->code_file);
 		if (file != k->file) {
 			k->file_hash = sum_text_of(task, k, file, PYTHON_FILE);
 			k->file = file;
 		}
-		sum += term(k->file_hash, PYTHON_IDENTITY);
-		sum += term(
+		sum += word_hash(k->file_hash, PYTHON_IDENTITY);
+		sum += word_hash(
 			sum_text_of(task, k, CODE_WORD(k, f->code_name), PYTHON_NAME), PYTHON_IDENTITY + 1);
-		sum += term(
+		sum += word_hash(
 			sum_text_of(task, k, CODE_WORD(k, f->code_lines), PYTHON_LINES), PYTHON_IDENTITY + 2);
 	}
 	hash = mix(mix(k->seed, code), sum ^ sum >> 32);

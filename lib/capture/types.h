@@ -298,7 +298,8 @@ struct cap_waker {
 };
 
 enum cap_sample_flags {
-	CAPTURE_SAMPLE_OPEN = 1, /* the wait had not ended when the recording stopped */
+	/* the wait had not ended when the recording stopped, or when its thread left the cgroup */
+	CAPTURE_SAMPLE_OPEN = 1,
 	CAPTURE_SAMPLE_INITIAL = 2, /* it had begun when the recording started; counted from there */
 	CAPTURE_SAMPLE_PREEMPTED = 4, /* the thread stayed runnable: it lost the CPU, it did not block */
 	/* samples of a thread that ran: each stands for one period of the clock, and its times are when it

@@ -432,6 +432,8 @@ static void set_sizes(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
 	bpf_map__set_max_entries(skel->maps.seen, opts->all ? 65536 : 16384);
 	bpf_map__set_max_entries(skel->maps.tgids, opts->all ? 1 : words);
 	bpf_map__set_max_entries(skel->maps.tids, opts->use_tids ? words : 1);
+	if (skel->maps.left && !opts->use_cgroup)
+		bpf_map__set_max_entries(skel->maps.left, 1);
 }
 
 static void choose_events(struct offcpu_bpf *skel, const struct offcpu_opts *opts)
