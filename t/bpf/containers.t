@@ -333,7 +333,15 @@ cut_wait() {
 	is "$(waits "$1" 'push @o, join " ", $w->{count}, $w->{open} ? "open" : "ended" if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
 		"1 open" "$2 one wait of a process that is moved out is recorded, as one that is open"
 	between "$(waits "$1" '$n = $w->{total_ns} / 1e6 if $w->{process_comm} eq "perl" && $w->{total_ns} > 2e8')" \
-		"$stayed" "$((stayed_at_most))" "$2 up to the time when it was moved"
+		"$stayed" "$stayed_at_most" "$2 up to the time when it was moved"
+}
+
+# was_inside CAPTURE NAME MORE WHAT: process NAME is recorded for as long as it was in the cgroup, and MORE ms, and
+# nothing is lost
+was_inside() {
+	between "$(waits "$1" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "'"$2"'"')" \
+		$((inside / 2)) $((at_most + $3)) "$4 a process is recorded while it is in the cgroup"
+	is "$(counter "$1" lost.begin_unseen) $(counter "$1" lost.end_unknown)" " " "$4 no wait is lost because of a move"
 }
 
 # leave_and_visit: moves $leaver out of $g/sub, and $visit into it and out again. $stayed and $inside is how long they
@@ -414,9 +422,7 @@ cgroup_tests() { # KIND BASE
 	rec_stop
 	is "$rc" 0 "$1: a cgroup with a process is recorded, others come and go"
 	cut_wait "$TMP/n.cap" "$1: there, too,"
-	between "$(waits "$TMP/n.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
-		$((inside / 2)) $((at_most + 400)) "$1: there, too, a process is recorded while it is in the cgroup"
-	is "$(counter "$TMP/n.cap" lost.begin_unseen)" "" "$1: there, too, no wait is lost because of a move"
+	was_inside "$TMP/n.cap" nap-visit 400 "$1: there, too,"
 	kill "$visit"
 
 	# out, and killed; and out and in again, more often than the recorder looks for who left
@@ -443,9 +449,7 @@ cgroup_tests() { # KIND BASE
 	rec_stop
 	is "$rc" 0 "$1: one process is killed outside, another goes out and in"
 	cut_wait "$TMP/h.cap" "$1: of a process that is killed at once,"
-	between "$(waits "$TMP/h.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-hops"')" \
-		$((inside / 2)) $((at_most + 60)) "$1: a process that goes out and in is recorded while it is in the cgroup"
-	is "$(counter "$TMP/h.cap" lost.begin_unseen) $(counter "$TMP/h.cap" lost.end_unknown)" " " "$1: and no wait of it is lost"
+	was_inside "$TMP/h.cap" nap-hops 60 "$1: out and in:"
 	ok "$1: seen = recorded + filtered + lost, with waits that are cut" balanced "$TMP/h.cap"
 	kill "$nap" "$stays"
 	until_true rmdir "$g/sub/sub" 2>/dev/null
@@ -469,11 +473,9 @@ cgroup_tests() { # KIND BASE
 		"$1: processes forked in a cgroup that was empty at first are recorded"
 	cut_wait "$TMP/m.cap" "$1:"
 	# except for the wait in which it moved in
-	between "$(waits "$TMP/m.cap" '$n += $w->{total_ns} / 1e6 if $w->{process_comm} eq "nap-visit"')" \
-		$((inside / 2)) $((at_most + 400)) "$1: a process is recorded while it is in the cgroup"
+	was_inside "$TMP/m.cap" nap-visit 400 "$1:"
 	is "$(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && $w->{initial}') $(waits "$TMP/m.cap" '$n++ if $w->{process_comm} eq "nap-visit" && $w->{open}')" "0 1" \
 		"$1: no wait of a process that was moved in is initial; that in which it was moved out is open"
-	is "$(counter "$TMP/m.cap" lost.begin_unseen)" "" "$1: no wait is lost because of a move"
 	kill "$outside"
 }
 
