@@ -209,7 +209,7 @@ static __always_inline __u64 sum_text_of(
 /*
  * Read the code object at CODE and compute its check. A code object without a
  * version number, which is used only once, differs from a later one at the same
- * address in what it refers to, and in how its names and its line table begin.
+ * address in what it refers to, and in its names and its line table: in their hashes or in how they begin.
  */
 static __always_inline bool python_code(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 code)

@@ -19,9 +19,12 @@ const volatile bool verify_stacks; /* --verify-stacks */
 
 #define TRAIL_TRIALS 16 /* so many recognised stacks on each CPU are walked as well, and compared */
 #define TRAILS 64 /* of kernel stacks, and as many of user stacks, on each CPU */
+#define TRAIL_PAIRS 5 /* bits: which two of them a stack may have */
 #define TRAIL_STEPS 64
 #define TRAIL_AT_ONCE 8 /* steps */
 #define TRAIL_BYTES 4096 /* of stack */
+
+_Static_assert(TRAILS == 2 << TRAIL_PAIRS, "pairs of trails");
 
 /* What a step follows. */
 enum trail_by {
@@ -86,7 +89,7 @@ static __always_inline __u64 trail_key(__u64 a, __u64 b)
  */
 static __always_inline __u32 trail_number(bool of_user, __u64 key)
 {
-	__u32 number = 1 + of_user * TRAILS + 2 * (key >> 59);
+	__u32 number = 1 + of_user * TRAILS + 2 * (key >> (64 - TRAIL_PAIRS));
 	const struct trail *t;
 
 	t = trail_of(number);

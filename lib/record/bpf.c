@@ -1613,8 +1613,8 @@ static void divide_lives(void *ctx)
 	find_lives(ctx, OFFCPU_STORAGE_LIVES_SO_FAR, NULL);
 }
 
-/* Have the waits sent that were cut when threads left the cgroup. What cannot be sent now is at the next
- * time. */
+/* Have the waits sent that were cut when threads left the cgroup. If the iterator fails, it runs next time.
+ */
 static void look_for_cut(struct offcpu *o)
 {
 	struct offcpu_bpf__bss *bss = o->progs.base->bss;
