@@ -37,6 +37,7 @@
 #include "perl.bpf.h"
 #include "ruby.bpf.h"
 #include "script_walk.bpf.h"
+#include "python_same.bpf.h"
 #include "hotspot.bpf.h"
 #include "v8.bpf.h"
 #include "offcpu_snapshot.bpf.h"

@@ -256,6 +256,31 @@ static __always_inline void no_scripts(struct offcpu_ev_stack *ev)
 	ev->script_reason = 0;
 }
 
+/* What the walk has found, in the scratch event, which has its frames. */
+static __always_inline void walk_to_event(struct scratch *s)
+{
+	const struct unwind_walk *u = &s->walk;
+
+	s->ev.kind = KIND_USER;
+	s->ev.verdict = u->verdict;
+	s->ev.reason = u->reason;
+	s->ev.stop_pc = u->reason && u->reason != REASON_DEPTH ? u->pc : 0;
+	s->ev.len = u->len;
+}
+
+/* Identify the native frames in the scratch event that the walk has found. */
+__noinline int hash_native(void)
+{
+	struct scratch *s = my_scratch();
+
+	if (!s)
+		return 0;
+	walk_to_event(s);
+	no_scripts(&s->ev);
+	hash_frames(s->walk.remote);
+	return 0;
+}
+
 /* Identify a stack without script frames. Send it if it was not sent yet. */
 static __always_inline struct offcpu_stack_id identify_marked(
 	struct scratch *s, struct offcpu_wait *w, const struct offcpu_stack_id *last, __u8 mark)

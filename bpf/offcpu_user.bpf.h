@@ -221,18 +221,6 @@ static __always_inline bool lacks_tables(const struct scratch *s)
 	       (s->ev.reason == REASON_NOT_READY || s->ev.reason == REASON_NO_MAPPING);
 }
 
-/* What the walk has found, in the scratch event, which has its frames. */
-static __always_inline void walk_to_event(struct scratch *s)
-{
-	const struct unwind_walk *u = &s->walk;
-
-	s->ev.kind = KIND_USER;
-	s->ev.verdict = u->verdict;
-	s->ev.reason = u->reason;
-	s->ev.stop_pc = u->reason && u->reason != REASON_DEPTH ? u->pc : 0;
-	s->ev.len = u->len;
-}
-
 /*
  * Turn the result of the walk of TASK, the thread of KEY, into the scratch
  * event, and send it if it is new. OTHER: the same task if it is not running.
@@ -273,9 +261,14 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 			w->unsent |= put(&s->ev, s, name_v8(other, s)) ? 0 : 2;
 		return s->ev.id;
 	}
-	find_scripts(other, s, key, tls_of(task));
+	scripts_init(s, key, tls_of(task));
+	if (!other && same_scripts())
+		return s->ev.id;
+	find_scripts(other, s);
 	if (is_new(s, w, last))
 		w->unsent |= put(&s->ev, s, name_scripts(other, s)) ? 0 : 2;
+	if (!other)
+		keep_scripts();
 	return s->ev.id;
 }
 
@@ -326,24 +319,6 @@ __noinline int own_some(void)
 	return true;
 }
 
-/* Beside the trails, for each CPU. */
-struct trail_stack {
-	struct offcpu_stack_id id; /* what was recognised */
-	__u64 compared; /* with a walk */
-	struct trail_match match;
-	/* the part of the stack that a trail is looked for in; the mask of a place proves only TRAIL_BYTES */
-	__u8 bytes[TRAIL_BYTES + 8];
-};
-
-__u32 mistaken = 0; /* a walk found another stack than was recognised: none is recognised any more */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct trail_stack);
-} trail_stacks SEC(".maps");
-
 static __always_inline __u64 trail_word(const void *stack, __u64 at)
 {
 	return *(__u64 *)(((const struct trail_stack *)stack)->bytes + (at & (TRAIL_BYTES - 1)));
@@ -377,38 +352,28 @@ static __always_inline bool same_trail(const struct trail *t, struct trail_stack
 	return true;
 }
 
-enum trail_found { TRAIL_NOT_READY, TRAIL_NOT_FOUND, TRAIL_TO_COMPARE, TRAIL_HAS_FRAMES };
-
 /* Does the process have a virtual machine that knows what made its code? Such a walk depends on more. */
 static __always_inline bool is_made(const struct unwind_walk *u)
 {
 	return u->runtime && ((WATCHED(RUNTIME_JAVA) && hotspot_of(u)) || (WATCHED(RUNTIME_V8) && v8_of(u)));
 }
 
-/* Identify the native frames in the scratch event that the walk has found. */
-__noinline int hash_native(void)
-{
-	struct scratch *s = my_scratch();
-
-	if (!s)
-		return 0;
-	walk_to_event(s);
-	no_scripts(&s->ev);
-	hash_frames(s->walk.remote);
-	return 0;
-}
-
 /* The walk that leaves a trail has led to frames that those of an interpreter's functions will follow. */
 __noinline int trail_to_frames(void)
 {
 	struct scratch *s = my_scratch();
+	struct trail_stack *stack;
+	__u32 zero = 0;
 	struct trail *t;
 
 	hash_native();
 	t = s ? trail_of(s->walk.trail) : NULL;
-	if (!t)
+	stack = bpf_map_lookup_elem(&trail_stacks, &zero);
+	if (!t || !stack)
 		return 0;
 	s->walk.trail = 0;
+	s->walk.found = TRAIL_HAS_FRAMES;
+	stack->id = s->ev.id;
 	trail_end(t, &s->ev.id, epoch);
 	return 0;
 }

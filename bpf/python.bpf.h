@@ -56,17 +56,21 @@ static __always_inline bool python_alone(struct task_struct *task, const struct 
 }
 
 /*
- * What is known of code objects, by address. CPython 3.12 and later count the
- * code objects that are made. As long as that number is the same as before a code
- * object was read, none can have taken its place: then nothing of it is read again.
- * Where each interpreter counts its own, only for the main one, which no other one
- * replaces: the seed differs when it is ended and begun again.
+ * What is known of code objects, by address: then nothing of them is read again.
+ *
+ * CPython 3.12 and later count the code objects that are made. As long as that number is the same as before
+ * a code object was read, none can have taken its place. Where each interpreter counts its own, only for the
+ * main one, which no other one replaces: the seed differs when it is ended and begun again.
+ *
+ * CPython 3.11 gives a function that is called often a version number, which no other function gets, and
+ * takes it back when the function's code is replaced. A function with the same number has held the
+ * same code object all the time, so that none can have taken its place.
  */
 #define PYTHON_KNOWN 512
 
 struct python_known {
 	__u64 code, seed, check;
-	__u32 counter, begun;
+	__u32 stamp, begun; /* that number */
 };
 
 struct python_knowns {
@@ -163,23 +167,28 @@ static __always_inline bool read_object(struct task_struct *task, struct script_
 /* What a code object refers to. */
 enum python_text { PYTHON_FILE = 1, PYTHON_NAME = 2, PYTHON_LINES = 4 };
 
+/* The secret part of word_hash(). */
+struct word_key {
+	__u64 flip, factor;
+};
+
 /* What word number N adds to a sum that is a hash. These do not wait for each other. */
-static __always_inline __u64 word_hash(__u64 word, __u32 n)
+static __always_inline __u64 word_hash(struct word_key key, __u64 word, __u32 n)
 {
-	word = (word ^ hash_key[2]) * ((hash_key[3] | 1) + n * 0x9e3779b97f4a7c16ULL);
+	word = (word ^ key.flip) * (key.factor + n * 0x9e3779b97f4a7c16ULL);
 	return word ^ word >> 32;
 }
 
 /* A sum that stands for what the object that was read holds: its length, and its own hash or its text from
  * word FIRST on. That excludes what CPython changes later (reference count, interned state). */
-static __always_inline __u64 object_sum(const struct script_walk *k, __u32 first)
+static __always_inline __u64 object_sum(const struct script_walk *k, struct word_key key, __u32 first)
 {
-	__u64 sum = word_hash(OBJECT_WORD(k, 2), 0);
+	__u64 sum = word_hash(key, OBJECT_WORD(k, 2), 0);
 
 	if (OBJECT_WORD(k, 3) != PYTHON_NOT_HASHED)
-		return sum + word_hash(OBJECT_WORD(k, 3), 1);
+		return sum + word_hash(key, OBJECT_WORD(k, 3), 1);
 	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++)
-		sum += word_hash(OBJECT_WORD(k, i), i);
+		sum += word_hash(key, OBJECT_WORD(k, i), i);
 	return sum;
 }
 
@@ -189,7 +198,7 @@ static __always_inline __u64 object_sum(const struct script_walk *k, __u32 first
  * the one before had none, all is read at once.
  */
 static __always_inline __u64 sum_text_of(
-	struct task_struct *task, struct script_walk *k, __u64 at, enum python_text what)
+	struct task_struct *task, struct script_walk *k, struct word_key key, __u64 at, enum python_text what)
 {
 	bool whole = k->unhashed & what;
 
@@ -203,38 +212,49 @@ static __always_inline __u64 sum_text_of(
 		k->unhashed |= what;
 	else
 		k->unhashed &= ~what;
-	return object_sum(k, what == PYTHON_LINES ? 4 : 6); /* a bytes object's data begin earlier */
+	return object_sum(k, key, what == PYTHON_LINES ? 4 : 6); /* a bytes object's data begin earlier */
 }
 
 /*
- * Read the code object at CODE and compute its check. A code object without a
+ * Read the code object at CODE and sum up what identifies it. A code object without a
  * version number, which is used only once, differs from a later one at the same
  * address in what it refers to, and in its names and its line table: in their hashes or in how they begin.
+ * Sets the reason if it is not readable.
  */
+static __always_inline __u64 python_code_sum(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 code)
+{
+	__u32 from = f->code_from & 31, len = f->code_bytes & (RUNTIME_CODE_BYTES - 1);
+	struct word_key key = { hash_key[2], hash_key[3] | 1 };
+	__u64 sum = 0, file;
+
+	if (code >> SCRIPT_AT_SHIFT || script_read(task, k->code_bytes + from, len, code + from)) {
+		k->reason = SCRIPT_MEMORY;
+		return 0;
+	}
+	for (int i = 0; i < PYTHON_IDENTITY; i++)
+		sum += word_hash(key, CODE_WORD(k, f->identity[i]), i);
+	if ((f->flags & PYTHON_CODE_VERSION) && CODE_INT(k, f->code_version))
+		return sum;
+	file = CODE_WORD(k, f->code_file);
+	if (file != k->file) {
+		k->file_hash = sum_text_of(task, k, key, file, PYTHON_FILE);
+		k->file = file;
+	}
+	sum += word_hash(key, k->file_hash, PYTHON_IDENTITY);
+	sum += word_hash(
+		key, sum_text_of(task, k, key, CODE_WORD(k, f->code_name), PYTHON_NAME), PYTHON_IDENTITY + 1);
+	sum += word_hash(key, sum_text_of(task, k, key, CODE_WORD(k, f->code_lines), PYTHON_LINES),
+		PYTHON_IDENTITY + 2);
+	return sum;
+}
+
+/* Read the code object at CODE and compute its check. */
 static __always_inline bool python_code(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 code)
 {
-	__u32 len = f->code_bytes & (RUNTIME_CODE_BYTES - 1);
-	__u64 hash, sum = 0, file;
+	__u64 sum = python_code_sum(task, k, f, code), hash;
 
-	if (script_read(task, k->code_bytes, len, code))
-		return script_stop(k, SCRIPT_MEMORY);
-	if (code >> SCRIPT_AT_SHIFT)
-		return script_stop(k, SCRIPT_MEMORY);
-	for (int i = 0; i < PYTHON_IDENTITY; i++)
-		sum += word_hash(CODE_WORD(k, f->identity[i]), i);
-	if (!(f->flags & PYTHON_CODE_VERSION) || !CODE_INT(k, f->code_version)) {
-		file = CODE_WORD(k, f->code_file);
-		if (file != k->file) {
-			k->file_hash = sum_text_of(task, k, file, PYTHON_FILE);
-			k->file = file;
-		}
-		sum += word_hash(k->file_hash, PYTHON_IDENTITY);
-		sum += word_hash(
-			sum_text_of(task, k, CODE_WORD(k, f->code_name), PYTHON_NAME), PYTHON_IDENTITY + 1);
-		sum += word_hash(
-			sum_text_of(task, k, CODE_WORD(k, f->code_lines), PYTHON_LINES), PYTHON_IDENTITY + 2);
-	}
 	hash = mix(mix(k->seed, code), sum ^ sum >> 32);
 	hash = (hash ^ hash >> 32) * (hash_key[3] | 1);
 	k->code = code;
@@ -276,6 +296,39 @@ __noinline int python_own_frame(void)
 	return WATCHED(RUNTIME_PYTHON) && f && python_frame(NULL, &s->script, f);
 }
 
+#define PYTHON_FUNCTION_BYTES 96 /* of a function, from its code on */
+
+/* The number that tells that the code object at CODE, of current's frame, is the one that was read; 0 = none.
+ */
+static __always_inline __u32 python_stamp(struct script_walk *k, const struct runtime_file *f, __u64 code)
+{
+	if (!(f->flags & PYTHON_FUNCTION_VERSION))
+		return k->counter;
+	if (script_read(NULL, k->object, PYTHON_FUNCTION_BYTES,
+		    FRAME_WORD(k, f->frame_function) + f->function_code) ||
+		OBJECT_WORD(k, 0) != code)
+		return 0;
+	return *(__u32 *)(k->object + (f->function_version & 124));
+}
+
+/* Is the code object at CODE still the one that was read? */
+static __always_inline bool python_knows(
+	struct script_walk *k, const struct runtime_file *f, struct python_knowns *all, __u64 code)
+{
+	const struct python_known *known;
+
+	if (!all)
+		return false;
+	known = python_known_at(all, k, code);
+	if (known->code != code || known->seed != k->seed || !known->stamp ||
+		known->stamp != python_stamp(k, f, code))
+		return false;
+	k->code = code;
+	k->check = known->check;
+	k->begun = known->begun;
+	return true;
+}
+
 /* Read the code object of the frame, and keep what is known of it. */
 __noinline int python_own_code(__u64 code)
 {
@@ -284,20 +337,19 @@ __noinline int python_own_code(__u64 code)
 	struct python_known *known;
 	struct python_knowns *all;
 	struct script_walk *k;
-	__u32 zero = 0;
+	__u32 zero = 0, stamp;
 
 	if (!WATCHED(RUNTIME_PYTHON) || !f)
 		return false;
 	k = &s->script;
 	if (!python_code(NULL, k, f, code))
 		return false;
-	if (!k->counter)
-		return true;
 	/* an object that is there was counted: else this is not the counter */
-	if (CODE_INT(k, f->code_version) >= k->counter) {
+	if (k->counter && CODE_INT(k, f->code_version) >= k->counter)
 		k->counter = 0;
+	stamp = python_stamp(k, f, code);
+	if (!stamp)
 		return true;
-	}
 	all = bpf_map_lookup_elem(&python_known, &zero);
 	if (!all)
 		return false;
@@ -305,24 +357,8 @@ __noinline int python_own_code(__u64 code)
 	known->code = code;
 	known->seed = k->seed;
 	known->check = k->check;
-	known->counter = k->counter;
+	known->stamp = stamp;
 	known->begun = k->begun;
-	return true;
-}
-
-/* Is the code object at CODE still the one that was read? */
-static __always_inline bool python_knows(struct script_walk *k, struct python_knowns *all, __u64 code)
-{
-	const struct python_known *known;
-
-	if (!k->counter || !all)
-		return false;
-	known = python_known_at(all, k, code);
-	if (known->code != code || known->seed != k->seed || known->counter != k->counter)
-		return false;
-	k->code = code;
-	k->check = known->check;
-	k->begun = known->begun;
 	return true;
 }
 
@@ -348,7 +384,7 @@ static __always_inline bool python_step(
 		return true;
 	}
 	code = FRAME_WORD(k, f->frame_code) & ~3ULL; /* 3.14 marks references that are not counted */
-	if (code != k->code && !python_knows(k, all, code) &&
+	if (code != k->code && !python_knows(k, f, all, code) &&
 		!(task ? python_code(task, k, f, code) : python_own_code(code)))
 		return false;
 	at = k->calls[call & (OFFCPU_DEPTH_MAX - 1)];

@@ -88,17 +88,27 @@ struct python_search {
 	struct python_state found, of[PYTHON_STATES];
 };
 
+/* What the functions of CPython in a recognised native stack amount to: see python_same.bpf.h. */
+struct python_same {
+	__u64 sum; /* of all frames so far */
+	struct offcpu_stack_id id; /* of the stack that they are known to make; hi == 0: none */
+};
+
 /* The state of the second pass. In map memory, as that of the walk. */
 struct script_walk {
 	__u64 frame; /* the next script frame; 0 = there is none */
 	__u64 thread; /* the thread's fs base */
 	__u64 seed; /* hash of the process's identity */
-	__u64 base; /* of CPython: the seed of all interpreters; 0 = the thread's state was not proved */
+	union {
+		__u64 base; /* of CPython: the seed of all interpreters; 0 = the thread's state was not proved
+			     */
+		/* of PHP: the frame is not the caller's own one: the chain goes on there */
+		__u64 aside;
+	};
 	__u64 key_serial; /* of thread_value() */
 	__u64 code, check; /* of the frame found last */
 	__u64 file, file_hash; /* the file's name that was hashed last */
 	__u64 file_len, piece_len; /* of hash_line() */
-	__u64 aside; /* the frame is not the caller's own one: the chain goes on there (php.bpf.h) */
 	__u32 n_calls; /* native frames of the evaluation function */
 	__u32 call; /* the one that script frames belong to now */
 	__u16 calls[OFFCPU_DEPTH_MAX]; /* their indexes */
@@ -136,7 +146,10 @@ struct script_walk {
 	union { /* the value of a per-CPU map has no more than 32 KiB */
 		__u64 hints[OFFCPU_SCRIPTS_MAX]; /* what the names of each frame are read from, if not its
 						    code */
-		struct python_search search; /* of CPython, which needs no hints */
+		struct { /* of CPython, which needs no hints */
+			struct python_search search;
+			struct python_same same;
+		};
 	};
 };
 

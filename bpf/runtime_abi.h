@@ -31,6 +31,8 @@ enum python_flags {
 	PYTHON_POSITION_BYTES = 16, /* that int counts bytes, not code units of two bytes */
 	PYTHON_CODE_VERSION = 32, /* code objects have a version number, which is used only once */
 	PYTHON_OWN_VERSIONS = 64, /* only once in each interpreter */
+	PYTHON_FUNCTION_VERSION =
+		128, /* functions that are called often have one, used once for one code object */
 };
 
 #define PYTHON_OWNER_CSTACK                                                                                  \
@@ -125,8 +127,12 @@ struct runtime_file {
 			__u16 thread_id, thread_frame;
 			__u16 cframe_frame;
 			__u16 frame_bytes; /* to be read, at most RUNTIME_FRAME_BYTES */
-			__u16 frame_code, frame_back, frame_position, frame_owner;
-			__u16 code_bytes; /* to be read, at most RUNTIME_CODE_BYTES */
+			__u16 frame_code, frame_back, frame_position, frame_owner, frame_function;
+			__u16 function_code,
+				function_version; /* the version: so many bytes behind the code */
+			/* the bytes to be read, the first and how many: up to RUNTIME_CODE_BYTES; 128 and
+			   more take twice as long as less */
+			__u16 code_from, code_bytes;
 			__u16 code_start; /* of the bytecode */
 			__u16 code_name, code_file, code_lines, code_first_line, code_version;
 			__u16 string_data, string_wide_data; /* of ASCII strings, of others */
@@ -216,7 +222,7 @@ struct offcpu_ev_code {
 					 */
 };
 
-_Static_assert(sizeof(struct runtime_file) == 120, "runtime_file");
+_Static_assert(sizeof(struct runtime_file) == 128, "runtime_file");
 _Static_assert(__builtin_offsetof(struct offcpu_ev_code, name) == 40, "ev_code.name");
 
 #endif

@@ -406,7 +406,7 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->seed = mix(mix(hash_key[0], key->start_boot_ns), (__u64)key->tgid << 32 | key->exec_id);
 	k->frame = 0;
 	k->file = 0;
-	k->aside = 0;
+	k->base = k->aside = 0;
 	k->unhashed = 0;
 	k->call = 0;
 	k->window_len = 0;
@@ -415,7 +415,6 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->package = k->package_head = 0;
 	k->cv = 0;
 	k->counter = 0;
-	k->base = 0;
 	k->search.n = 0;
 	k->code = ~0ULL; /* none */
 	k->reason = k->beyond = 0;
@@ -525,10 +524,8 @@ static __always_inline bool name_other_scripts(struct task_struct *task, struct 
 
 /* The second pass, after the native walk of a process with an interpreter. OTHER is not running; NULL:
  * current. */
-static __always_inline void find_scripts(
-	struct task_struct *other, struct scratch *s, const struct offcpu_key *key, __u64 thread)
+static __always_inline void find_scripts(struct task_struct *other, struct scratch *s)
 {
-	scripts_init(s, key, thread);
 #ifndef OFFCPU_RAW
 	if (other) {
 		find_other_scripts(other, s);

@@ -69,6 +69,34 @@ struct {
 	__type(value, struct trail);
 } trails SEC(".maps");
 
+/* How far a stack is known to have a trail. Addresses are distances from its first byte. */
+struct trail_match {
+	__u64 origin;
+	__u64 low; /* the next return address is not below: a walk goes upwards */
+};
+
+/* Beside the trails, for each CPU. */
+struct trail_stack {
+	struct offcpu_stack_id id; /* what was recognised */
+	__u32 compared; /* with a walk */
+	__u32 compared_scripts, unknown_scripts, pad; /* see python_same.bpf.h */
+	struct trail_match match;
+	/* the part of the stack that a trail is looked for in; the mask of a place proves only TRAIL_BYTES */
+	__u8 bytes[TRAIL_BYTES + 8];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trail_stack);
+} trail_stacks SEC(".maps");
+
+__u32 mistaken = 0; /* a walk found another user stack than was recognised: none is recognised any more */
+
+/* Of a user stack. */
+enum trail_found { TRAIL_NOT_READY, TRAIL_NOT_FOUND, TRAIL_TO_COMPARE, TRAIL_HAS_FRAMES };
+
 /* Number NUMBER of the trails, from 1 on; 0 is none. */
 static __always_inline struct trail *trail_of(__u32 number)
 {
@@ -141,12 +169,6 @@ static __always_inline void trail_step(
 	t->bytes = at + 8 - t->base;
 	t->n++;
 }
-
-/* How far a stack is known to have a trail. Addresses are distances from its first byte. */
-struct trail_match {
-	__u64 origin;
-	__u64 low; /* the next return address is not below: a walk goes upwards */
-};
 
 typedef __u64 (*trail_read)(const void *stack, __u64 at);
 

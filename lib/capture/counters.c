@@ -98,6 +98,8 @@ static const struct counter counters[] = {
 		"walked otherwise than the kernel does; none was walked from then on" },
 	{ "stacks.user_recognised", COUNTER_DETAIL, "user stack", "user stacks",
 		"recognised by the words that an earlier walk read" },
+	{ "stacks.scripts_recognised", COUNTER_DETAIL, "user stack", "user stacks",
+		"recognised with the functions of an interpreter" },
 	{ "stacks.user_compared", COUNTER_DETAIL, "user stack", "user stacks",
 		"recognised, and walked all the same" },
 	{ "stacks.user_differ", COUNTER_NOTE, "user stack", "user stacks",

@@ -75,6 +75,7 @@ static void add_waits(const struct recorder_stats *st, struct counters *c)
 		{ "stacks.kernel_compared", st->bpf.kernel_compared },
 		{ "stacks.kernel_differ", st->bpf.kernel_differs },
 		{ "stacks.user_recognised", st->bpf.user_recognised },
+		{ "stacks.scripts_recognised", st->bpf.scripts_recognised },
 		{ "stacks.user_compared", st->bpf.user_compared },
 		{ "stacks.user_differ", st->bpf.user_differs },
 		{ "stacks.user_failed", st->bpf.user_failed },

@@ -10,11 +10,11 @@
  * Include/: internal/pycore_runtime.h (state_*),
  * internal/pycore_interp.h (interpreter_*; 3.8: internal/pycore_pystate.h), cpython/pystate.h
  * (thread_*, cframe_*), internal/pycore_frame.h or cpython/frameobject.h
- * (frame_*), cpython/code.h (code_*), cpython/unicodeobject.h (string_*).
+ * (frame_*), cpython/funcobject.h (function_*), cpython/code.h (code_*), cpython/unicodeobject.h (string_*).
  */
 #define SHARED_CODE_BEFORE_311                                                                               \
-	.code_bytes = 128, .code_start = 0, .code_name = 112, .code_file = 104, .code_lines = 120,           \
-	.code_first_line = 40, .string_data = 48, .string_wide_data = 72,                                    \
+	.code_from = 16, .code_bytes = 112, .code_start = 0, .code_name = 112, .code_file = 104,             \
+	.code_lines = 120, .code_first_line = 40, .string_data = 48, .string_wide_data = 72,                 \
 	.identity = { 16, 40, 48, 56, 64, 120 } /* arguments, first line, code, constants, names, lines */
 #define SHARED_CODE_FROM_312                                                                                 \
 	.code_name = 128, .code_file = 112, .code_lines = 136, .code_first_line = 68, .code_version = 92,    \
@@ -67,7 +67,7 @@ static const struct python_version {
 			.frame_position = 96,
 			SHARED_CODE_BEFORE_311 } },
 	{ 11, 0,
-		{ .flags = PYTHON_CFRAME | PYTHON_ENTRY_FLAG,
+		{ .flags = PYTHON_CFRAME | PYTHON_ENTRY_FLAG | PYTHON_FUNCTION_VERSION,
 			.state_key = 592, /* gilstate.autoTSSkey */
 			.state_interpreters = 40,
 			.interpreter_next = 0,
@@ -80,7 +80,11 @@ static const struct python_version {
 			.frame_back = 48, /* previous */
 			.frame_position = 56, /* prev_instr */
 			.frame_owner = 68, /* is_entry */
-			.code_bytes = 144,
+			.frame_function = 0, /* f_func */
+			.function_code = 48, /* func_code, then func_version at 128 */
+			.function_version = 80,
+			.code_from = 24,
+			.code_bytes = 120,
 			.code_start = 184, /* co_code_adaptive */
 			.code_name = 128, /* co_qualname */
 			.code_file = 112,
@@ -88,8 +92,8 @@ static const struct python_version {
 			.code_first_line = 72,
 			.string_data = 48,
 			.string_wide_data = 72,
-			/* size, constants, names, first line, name, lines */
-			.identity = { 16, 24, 32, 72, 128, 136 } } },
+			/* constants, names, first line, names of variables, name, lines */
+			.identity = { 24, 32, 72, 96, 128, 136 } } },
 	{ 12, 0,
 		{ .flags = PYTHON_CFRAME | PYTHON_SHIM | PYTHON_CODE_VERSION,
 			.state_key = 1544, /* autoTSSkey */

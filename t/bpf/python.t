@@ -9,6 +9,11 @@
 need_bpf
 export BIN OBJ TMP
 
+counted_some() {
+	c_n=$(counter "$1" stacks.scripts_recognised)
+	test "${c_n:-0}" -ge 100
+}
+
 # --- what CPython says of threads that block in twenty ways ---
 
 poked() {
@@ -101,7 +106,32 @@ for python in ${RUNTIME:-/usr/bin/python3}; do
 	ok "functions that differ in nothing but their names, at the same addresses, are not taken for each other" \
 		test "$(sed 's/.*names \([0-9]*\) .*/\1/' "$TMP/truth")" -ge 200
 	like "$(cat "$TMP/truth")" ' lines 2 ' "nor are those that differ in nothing but their lines"
+	like "$(cat "$TMP/truth")" ' codes 2 ' "nor is the code that one function has in turns"
 	ok "many others were seen" test "$(sed 's/.*functions //' "$TMP/truth")" -ge 200
+	is "$(counter "$TMP/churn.cap" stacks.user_differ)" 0 "no stack was recognised as another one"
+done
+
+# --- stacks that are recognised with their functions (bpf/python_same.bpf.h) ---
+
+for python in ${RUNTIME:-/usr/bin/python3}; do
+	"$python" t/bench/pystack.py 20 7>&- &
+	load=$!
+	at_exit_kill "$load"
+	for how in '' --verify-stacks; do
+		rec "$TMP/same.cap" -d 1 ${how:+"$how"} -p "$load"
+		recorded=$(counter "$TMP/same.cap" waits.recorded) same=$(counter "$TMP/same.cap" stacks.scripts_recognised)
+		ok "$python${how:+, $how}: most waits are recognised ($same of $recorded)" test "$same" -ge $((recorded / 2))
+		is "$(counter "$TMP/same.cap" stacks.user_differ)" 0 "$python${how:+, $how}: and those that are listed as well do not differ"
+		is "$(waits "$TMP/same.cap" 'my @f = map { $_->{function} // "?" } grep { $_->{runtime} } @{$w->{user_stack}};
+			$h{"@f"} = 1 if !$w->{initial} && !$w->{open}')" "wait waits $(seq -s ' ' 17 -1 1 | sed 's/[0-9]*/f&/g') <module> 1" "$python${how:+, $how}: with all functions"
+	done
+	rec_start "$TMP/misled.cap" --verify-stacks -p "$load"
+	until_true counted_some "$TMP/misled.cap"
+	ok "$python: they are made to lead to another stack" "$OBJ/t/work/misguide" "$rec_pid" python_wholes
+	rec_stop
+	ok "$python: that is found" test "$(counter "$TMP/misled.cap" stacks.user_differ)" -ge 1
+	like "$(cat "$TMP/rec.err")" 'user stacks*: .*none was recognised from then on' "$python: and the summary says so"
+	kill "$load"
 done
 
 # --- processes that begin, exec and end ---

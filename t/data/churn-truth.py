@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """churn-truth.py LANGUAGE JSON: of the script frames that the functions of LANGUAGE's churn program have in
 symbolize's output, print how many are right, wrong and unnamed, and how many distinct functions, names of
-functions that differ in nothing else and lines of functions that differ in nothing else were seen."""
+functions that differ in nothing else, lines of functions that differ in nothing else and names of code that one
+function had were seen."""
 import json, re, sys
 
 
@@ -27,6 +28,8 @@ def python(f, caller, stack):
         if caller and caller["function"] is None:
             return None  # which line is right cannot be known
         return "h%s" % f["line"], caller and caller["function"] == "called_%s" % f["line"] and f["file"] == "<h>"
+    if f["function"].startswith("k_"):
+        return f["function"], "as_" + f["function"][2:] in (x.get("function") for x in stack)
     m = re.fullmatch(r"([fg])_(\d+)", f["function"])
     if m and m.group(1) == "g":
         return "g" + m.group(2), f["file"] == "<%s>" % m.group(2)
@@ -65,4 +68,8 @@ for line in open(sys.argv[2], encoding="utf-8"):
             print(f["function"], f["file"], f["line"], caller and (caller["function"], caller["line"]), w["pid"], w["tid"], file=sys.stderr)
 names = sum(str(name).startswith("g") for name in seen)
 lines = sum(str(name).startswith("h") for name in seen)
-print("right", right, "wrong", wrong, "unnamed", unnamed, "names", names, "lines", lines, "functions", len(seen) - names - lines)
+codes = sum(str(name).startswith("k") for name in seen)
+print(
+    *("right", right, "wrong", wrong, "unnamed", unnamed, "names", names, "lines", lines, "codes", codes),
+    *("functions", len(seen) - names - lines - codes)
+)
