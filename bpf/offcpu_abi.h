@@ -345,8 +345,8 @@ struct offcpu_counters {
 	__u64 kernel_unready, kernel_outside, kernel_interrupt, kernel_unproved;
 	__u64 kernel_compared, kernel_differs; /* taken both ways */
 	__u64 user_recognised; /* user stacks by an earlier walk: bpf/trail.bpf.h */
-	__u64 scripts_recognised; /* of these, with the functions of an interpreter: bpf/python_same.bpf.h */
-	__u64 user_compared, user_differs; /* walked as well */
+	__u64 scripts_recognised; /* with the functions of an interpreter: bpf/python_same.bpf.h */
+	__u64 user_compared, user_differs; /* of user_recognised, walked as well; of both */
 	__u64 user_failed; /* user stacks with no frames, except those of kernel threads */
 	__u64 walked_late; /* waits that got their user stack after the unwind table had come */
 	__u64 snapshots; /* sent */

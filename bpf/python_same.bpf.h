@@ -49,7 +49,7 @@ static __always_inline bool python_sum_code(struct script_walk *k, const struct 
 		return true;
 	if (k->counter || (learn && f->flags & PYTHON_FUNCTION_VERSION))
 		return python_own_code(code);
-	k->check = mix(python_code_sum(NULL, k, f, code), code);
+	k->check = mix(python_code_sum(NULL, k, f, code), k->seed ^ code);
 	k->code = code;
 	return k->reason == SCRIPT_NONE;
 }
