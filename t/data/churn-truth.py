@@ -29,7 +29,10 @@ def python(f, caller, stack):
             return None  # which line is right cannot be known
         return "h%s" % f["line"], caller and caller["function"] == "called_%s" % f["line"] and f["file"] == "<h>"
     if f["function"].startswith("k_"):
-        return f["function"], "as_" + f["function"][2:] in (x.get("function") for x in stack)
+        names = [x["function"] for x in stack if "runtime" in x]
+        if None in names:
+            return None  # which code is right cannot be known
+        return f["function"], "as_" + f["function"][2:] in names
     m = re.fullmatch(r"([fg])_(\d+)", f["function"])
     if m and m.group(1) == "g":
         return "g" + m.group(2), f["file"] == "<%s>" % m.group(2)
