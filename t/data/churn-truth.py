@@ -24,6 +24,8 @@ def php(f, caller, stack):
 
 
 def python(f, caller, stack):
+    if f["line"] == 1 and f is next(x for x in stack if "runtime" in x):
+        return None  # it waits for the interpreter's lock before its first statement
     if f["function"] == "h":
         if caller and caller["function"] is None:
             return None  # which line is right cannot be known
