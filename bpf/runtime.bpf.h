@@ -88,7 +88,7 @@ struct python_search {
 	struct python_state found, of[PYTHON_STATES];
 };
 
-/* What the functions of CPython in a recognised native stack amount to: see python_same.bpf.h. */
+/* What the frames of CPython's functions in a native stack amount to: see python_same.bpf.h. */
 struct python_same {
 	__u64 sum; /* of all frames so far */
 	struct offcpu_stack_id id; /* of the stack that they are known to make; hi == 0: none */

@@ -130,8 +130,8 @@ struct runtime_file {
 			__u16 frame_code, frame_back, frame_position, frame_owner, frame_function;
 			__u16 function_code,
 				function_version; /* the version: so many bytes behind the code */
-			/* the bytes to be read, the first and how many: up to RUNTIME_CODE_BYTES; 128 and
-			   more take twice as long as less */
+			/* what is read: from which byte on (below 32), and how many, up to RUNTIME_CODE_BYTES
+			   in all; 128 and more take twice as long as less */
 			__u16 code_from, code_bytes;
 			__u16 code_start; /* of the bytecode */
 			__u16 code_name, code_file, code_lines, code_first_line, code_version;

@@ -71,7 +71,7 @@ struct unwind_walk {
 	__u64 task; /* remote: kernel address of the task */
 	__u64 other; /* read_other() */
 	__u32 runtime; /* see struct unwind_proc */
-	__u32 trail; /* the number of the one that the walk leaves; 0 = none (trail.bpf.h) */
+	__u32 trail; /* the number of the one that the walk leaves; 0 = none (trail.bpf.h); PYTHON_KEEPS */
 	__u64 runtime_bias;
 	__u64 blob_at; /* hotspot.bpf.h: the PC that the next three belong to; 0 = none */
 	__u64 need_blob; /* remote: the caller must find them, and repeat the frame */

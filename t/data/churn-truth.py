@@ -24,17 +24,20 @@ def php(f, caller, stack):
 
 
 def python(f, caller, stack):
-    if f["line"] == 1 and f is next(x for x in stack if "runtime" in x):
-        return None  # it waits for the interpreter's lock before its first statement
+    at = next(i for i, x in enumerate(stack) if x is f)
+    if f["line"] == 1 and any((x.get("symbol") or "").startswith("take_gil") for x in stack[:at]) and not any(
+        "runtime" in x for x in stack[:at]
+    ):
+        return None  # it waits for the interpreter's lock before its first statement, in the line of its `def`
     if f["function"] == "h":
         if caller and caller["function"] is None:
             return None  # which line is right cannot be known
         return "h%s" % f["line"], caller and caller["function"] == "called_%s" % f["line"] and f["file"] == "<h>"
     if f["function"].startswith("k_"):
-        names = [x["function"] for x in stack if "runtime" in x]
-        if None in names:
+        by = [x["function"] for x in stack[at:] if "runtime" in x][2:3]  # use() is between
+        if by == [None]:
             return None  # which code is right cannot be known
-        return f["function"], "as_" + f["function"][2:] in names
+        return f["function"], by == ["as_" + f["function"][2:]]
     m = re.fullmatch(r"([fg])_(\d+)", f["function"])
     if m and m.group(1) == "g":
         return "g" + m.group(2), f["file"] == "<%s>" % m.group(2)
