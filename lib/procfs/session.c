@@ -1066,6 +1066,7 @@ static void sample_round_end(struct sample_round *r)
 
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
 #define NAMES_NS UINT64_C(2000000000) /* how long a recording waits for names at its end */
+#define OPEN_NS UINT64_C(4000000000) /* and for all files that are opened then */
 
 struct procfs_session {
 	const struct recorder_opts *o;
@@ -1440,6 +1441,7 @@ int procfs_session_stop(struct procfs_session *r, const char *why, struct err *e
 	sample_round_end(&r->round);
 	rc = flush(r, e);
 	if (!rc && r->namer) {
+		worker_limit(r->priv.broker, OPEN_NS);
 		jit_store_write(r->jit, r->out);
 		name_store_finish(r->namer, NAMES_NS);
 		bring_up(r);

@@ -833,6 +833,8 @@ static void session_parts_close(struct session_parts *p)
 #define LATE_LOADS 10
 #define NAMES_NS UINT64_C(2000000000) /* how long to wait, at the end, for names */
 #define NAMES_LOADS 10
+#define OPEN_NS UINT64_C(4000000000) /* how long all files may take that are opened at the end */
+#define OPEN_LOADS 20
 #define ROWS_MAX ((size_t)1 << 17) /* flush before there are more */
 #define FORGET_MIN 65536 /* stacks and wakers: fewer are not forgotten */
 #define FRAMES_KEPT                                                                                          \
@@ -1834,6 +1836,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 		return rc;
 	rc = offcpu_freeze(r->p.bpf, r->p.events, &r->sink, &stop_ns, e);
 	r->stop_ns = rc ? 0 : stop_ns;
+	worker_limit(r->p.broker, session_parts_patience_ns(&r->p, OPEN_NS, OPEN_LOADS));
 	if (!rc)
 		rc = flush(r, true, e);
 	runtimes_stats(r->p.runtimes, &runtimes);

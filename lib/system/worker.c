@@ -45,6 +45,7 @@ struct worker {
 	int refusal; /* -errno: it could not begin */
 	char refused[160]; /* and why */
 	uint32_t sent, replied; /* numbers of the last request and reply */
+	uint64_t end_ns; /* of all calls: worker_limit(); 0 = none */
 	struct worker_stats stats;
 };
 
@@ -588,6 +589,16 @@ static void give_up(struct worker *w, const char *what)
 		snprintf(w->stats.why, sizeof(w->stats.why), "%s", end.why);
 }
 
+/* How long a call may take from now on, in ms. */
+static int patience_ms(const struct worker *w)
+{
+	const uint64_t now = now_ns();
+
+	if (!w->end_ns)
+		return REPLY_SECONDS * 1000;
+	return w->end_ns > now ? (int)MIN((w->end_ns - now) / 1000000, REPLY_SECONDS * 1000u) : 0;
+}
+
 static ssize_t call(
 	struct worker *w, const void *request, size_t len, void *bytes, size_t size, int *fd, struct err *e)
 {
@@ -595,7 +606,7 @@ static ssize_t call(
 	int rc = worker_send(w, request, len, NULL, 0);
 
 	if (!rc)
-		rc = worker_receive(w, REPLY_SECONDS * 1000, bytes, size, fd != NULL, &r);
+		rc = worker_receive(w, patience_ms(w), bytes, size, fd != NULL, &r);
 	if (rc != 1) {
 		w->stats.lost++;
 		if (w->sock >= 0)
@@ -623,6 +634,15 @@ ssize_t worker_call(
 	n = call(w, request, len, bytes, size, fd, e);
 	pthread_mutex_unlock(&w->lock);
 	return n;
+}
+
+void worker_limit(struct worker *w, uint64_t ns)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->end_ns = now_ns() + ns;
+	pthread_mutex_unlock(&w->lock);
 }
 
 void worker_stats(struct worker *w, struct worker_stats *ret)

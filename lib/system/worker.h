@@ -125,13 +125,16 @@ int worker_receive(
 	struct worker *w, int timeout_ms, void *bytes, size_t size, bool want_fd, struct worker_reply *ret);
 
 /*
- * Send a request and wait up to ten seconds for its reply. Returns the length of
+ * Send a request and wait up to ten seconds for its reply, or as worker_limit() says. Returns the length of
  * the reply, or its error with its message; -ENOTCONN if W is NULL or has ended.
  * A worker that does not reply, or sends a malformed reply, is stopped. FD NULL:
  * no descriptor is expected. Thread-safe.
  */
 ssize_t worker_call(
 	struct worker *w, const void *request, size_t len, void *reply, size_t size, int *fd, struct err *e);
+
+/* From now on all calls together may take NS: the one that would last longer stops the worker. */
+void worker_limit(struct worker *w, uint64_t ns);
 
 struct worker_stats {
 	uint64_t requested; /* calls with a reply */

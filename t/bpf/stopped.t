@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A process of the recorder that is stopped, from its first moment or while it records, keeps no one waiting
 # for ever: Ctrl-C ends the recorder, and no process is left. And a limit of open files that is too low.
-# shellcheck disable=SC2154,SC2317 # $rc and others of tap.sh; functions that ok calls
+# shellcheck disable=SC2016,SC2154,SC2317 # Perl's variables; $rc and others of tap.sh; functions that ok calls
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/record.sh"
 need_bpf
@@ -105,6 +105,30 @@ done
 for name in thread-helper file-broker unwind-tables unwind-cache; do
 	while_recording procfs $name --ptrace -p "$idle"
 done
+
+# One that replies, but a second late each time: all that is asked for at the end, here by 60 processes with JIT
+# code, has one limit
+maps=
+for _ in $(seq 60); do
+	"$OBJ/t/work/jit" map 600 </dev/null >/dev/null 2>&1 7>&- &
+	at_exit_kill $!
+	maps="$maps /tmp/perf-$!.map" # killed, it cannot remove it
+done
+rec_start "$TMP/slow.cap" --mode btf -c jit
+sleep 1
+w_pid=$(pgrep -P "$rec_pid" '^file-broker$')
+perl -e 'my $pid = shift; while (kill "STOP", $pid) { select undef, undef, undef, 1; kill "CONT", $pid; select undef, undef, undef, 0.01 }' \
+	"$w_pid" 7>&- &
+at_exit_kill $!
+w_from=$(date +%s)
+rec_stop INT
+w_took=$(($(date +%s) - w_from))
+ok "a file-broker that is slow keeps the recorder for less than $BOUND s ($w_took s)" test "$w_took" -lt $BOUND
+is "$rc" 1 "its status says that something is missing"
+like "$(cat "$TMP/rec.err")" 'lost: [1-9][0-9]* files and maps not opened: the process that opens them had ended' "and the summary what"
+is "$(waits "$TMP/slow.cap" '$h{$w->{comm}}++ if !$w->{initial} && !$w->{open}' | grep -c '^jit ')" 1 "all else is in the capture"
+# shellcheck disable=SC2086 # a list
+rm -f $maps
 
 # The limit of open files: the soft one is raised, and the command gets the caller's.
 limits() { # SOFT HARD COMMAND...

@@ -213,6 +213,26 @@ static void is_not_believed(struct tap *t)
 	fails(t, "q", "did not end and was killed", "closing the socket");
 }
 
+static void is_limited(struct tap *t)
+{
+	struct worker *w = start();
+	const uint64_t from_ns = now_ns();
+	char reply[8];
+	struct err e = { 0 };
+
+	worker_limit(w, UINT64_C(5000000000));
+	tap_ok(t, worker_call(w, "a", 1, reply, sizeof(reply), NULL, NULL) == 1,
+		"calls within the limit have their replies");
+	worker_limit(w, 50000000);
+	tap_ok(t,
+		worker_call(w, "z", 1, reply, sizeof(reply), NULL, &e) == -ENOTCONN &&
+			strstr(e.msg, "did not reply and was killed") &&
+			now_ns() - from_ns < UINT64_C(9000000000),
+		"one that would last longer stops the worker, long before its ten seconds are over");
+	worker_limit(NULL, 1);
+	worker_free(w);
+}
+
 /* --- workers that cannot begin, that report, or that work without messages --- */
 
 static int cannot(void *arg, struct err *e)
@@ -412,6 +432,7 @@ int main(void)
 
 	serves(&t);
 	is_not_believed(&t);
+	is_limited(&t);
 	begins(&t);
 	reports(&t);
 	is_waited_for(&t);
