@@ -40,7 +40,6 @@ struct recargs {
 	struct cli_list pids, tids; /* uint32_t */
 	struct cli_list comms; /* const char * */
 	char *const *command; /* NULL = none */
-	uint64_t duration_ns; /* UINT64_MAX = no limit */
 	uint32_t hz; /* 0 = not given */
 	enum recargs_unwind unwind;
 	int follow; /* -1 = not given */
@@ -96,7 +95,7 @@ static const struct cli_option options[] = {
 		CLI_FILE(struct recargs, rec.path) },
 	{ 'd', "duration", "TIME",
 		"stop after 5, 1.5s, 500ms, 90m, 1h (default: until Ctrl-C or the end of what is recorded)",
-		CLI_DURATION(struct recargs, duration_ns, 1000000000) },
+		CLI_DURATION(struct recargs, rec.duration_ns, 1000000000) },
 	{ 0, "keep", "TIME", "keep only the last TIME (10m), in a ring; SIGUSR2 writes it to FILE at once",
 		CLI_DURATION(struct recargs, rec.keep_ns, 1000000000), .min = 1 },
 	{ 0, "max-size", "SIZE", "keep only the latest waits that fit into a FILE of SIZE (100M), in a ring",
@@ -362,7 +361,7 @@ static int check_opts(const struct cli *c, void *opts)
 		return cli_usage(c, "-U and --unwind none together leave no stack");
 	o->rec.unwind = unwind[o->unwind];
 	b->no_user_stacks |= o->unwind == UNWIND_NONE;
-	if (!o->duration_ns)
+	if (!o->rec.duration_ns)
 		return cli_usage(c,
 			"option '--duration': a recording of 0 s records nothing; without -d it lasts "
 			"until Ctrl-C");
@@ -701,7 +700,7 @@ static const char *end_reason(struct run *r, uint64_t start_ns, uint64_t now)
 	r->full = recording_full(r->rec);
 	if (r->full)
 		return FULL;
-	if (now - start_ns >= r->o->duration_ns)
+	if (now - start_ns >= r->o->rec.duration_ns)
 		return "duration";
 	if (r->o->command && command_ended(&r->command))
 		return "command exited";
@@ -716,7 +715,7 @@ static struct timespec timeout(const struct run *r, uint64_t start_ns, uint64_t 
 {
 	uint64_t past = now - start_ns, ns = recording_timeout_ns(r->rec);
 
-	ns = r->o->duration_ns <= past ? 0 : MIN(ns, r->o->duration_ns - past);
+	ns = r->o->rec.duration_ns <= past ? 0 : MIN(ns, r->o->rec.duration_ns - past);
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
 }
 
@@ -963,9 +962,9 @@ int main(int argc, char **argv)
 {
 	struct recargs o = { .rec = { .path = "cap.bin",
 				     .bpf.depth = 127,
+				     .duration_ns = UINT64_MAX,
 				     .words = (const char *const *)argv,
 				     .n_words = (size_t)argc },
-		.duration_ns = UINT64_MAX,
 		.follow = -1 };
 	struct run r = {
 		.o = &o, .signal_fd = -1, .tty = isatty(STDERR_FILENO), .command = { .start_fd = -1 }

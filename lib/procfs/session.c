@@ -1066,7 +1066,7 @@ static void sample_round_end(struct sample_round *r)
 
 #define FRAMES_KEPT (UINT64_C(64) << 20) /* bytes of stacks that other processes may have too */
 #define NAMES_NS UINT64_C(2000000000) /* how long a recording waits for names at its end */
-#define OPEN_NS UINT64_C(4000000000) /* and for all files that are opened then */
+#define OPEN_NS UINT64_C(4000000000) /* and for files that are to be opened */
 
 struct procfs_session {
 	const struct recorder_opts *o;
@@ -1388,6 +1388,8 @@ int procfs_session_start(struct procfs_session *r, struct err *e)
 	r->reported.samples = r->reported.sample_ns = r->reported.sample_max_ns = 0;
 	r->reported.start_ns = r->due_ns = now_ns();
 	r->flush_ns = r->due_ns + SECOND_NS;
+	if (r->o->duration_ns != UINT64_MAX)
+		worker_limit(r->priv.broker, r->due_ns + r->o->duration_ns + OPEN_NS);
 	sample_round_before(&r->round);
 	sample_round_take(&r->round);
 	plan(r, r->due_ns);
@@ -1441,7 +1443,7 @@ int procfs_session_stop(struct procfs_session *r, const char *why, struct err *e
 	sample_round_end(&r->round);
 	rc = flush(r, e);
 	if (!rc && r->namer) {
-		worker_limit(r->priv.broker, OPEN_NS);
+		worker_limit(r->priv.broker, now_ns() + OPEN_NS);
 		jit_store_write(r->jit, r->out);
 		name_store_finish(r->namer, NAMES_NS);
 		bring_up(r);

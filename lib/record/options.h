@@ -107,6 +107,7 @@ struct recorder_opts {
 				recorded */
 	uint32_t command_pid; /* a child that will exec: recorded from then on; 0 = none */
 	bool mask_kernel; /* the user may not know kernel addresses: owner.h, record/stacks.h */
+	uint64_t duration_ns; /* the recording will be stopped then; UINT64_MAX = not known */
 	uint64_t keep_ns; /* keep only what ended this long ago or later; 0 = keep all */
 	uint64_t max_bytes; /* of the capture: keep the latest waits that fit; 0 = any number */
 	const char *path; /* of the capture; "-" = stdout */

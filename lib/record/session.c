@@ -833,7 +833,7 @@ static void session_parts_close(struct session_parts *p)
 #define LATE_LOADS 10
 #define NAMES_NS UINT64_C(2000000000) /* how long to wait, at the end, for names */
 #define NAMES_LOADS 10
-#define OPEN_NS UINT64_C(4000000000) /* how long all files may take that are opened at the end */
+#define OPEN_NS UINT64_C(4000000000) /* and for files that are to be opened */
 #define OPEN_LOADS 20
 #define ROWS_MAX ((size_t)1 << 17) /* flush before there are more */
 #define FORGET_MIN 65536 /* stacks and wakers: fewer are not forgotten */
@@ -1282,6 +1282,12 @@ static void take_symbols(struct recorder *r)
 	}
 }
 
+/* The recording ends at END_NS: no file is waited for much longer. */
+static void limit_broker(struct recorder *r, uint64_t end_ns)
+{
+	worker_limit(r->p.broker, end_ns + session_parts_patience_ns(&r->p, OPEN_NS, OPEN_LOADS));
+}
+
 int recorder_start(struct recorder *r, struct err *e)
 {
 	int rc = offcpu_start(r->p.bpf, &r->start_ns, e);
@@ -1289,6 +1295,8 @@ int recorder_start(struct recorder *r, struct err *e)
 	if (rc)
 		return rc;
 	r->next_flush_ns = r->start_ns + FLUSH_NS;
+	if (r->opts->duration_ns != UINT64_MAX)
+		limit_broker(r, r->start_ns + r->opts->duration_ns);
 	stack_table_schedule(r->p.stacks, offcpu_schedule_address(r->p.bpf));
 	/* threads that already wait have requested tables */
 	offcpu_drain(r->p.bpf, &r->sink);
@@ -1836,7 +1844,7 @@ int recorder_stop(struct recorder *r, const char *why, struct err *e)
 		return rc;
 	rc = offcpu_freeze(r->p.bpf, r->p.events, &r->sink, &stop_ns, e);
 	r->stop_ns = rc ? 0 : stop_ns;
-	worker_limit(r->p.broker, session_parts_patience_ns(&r->p, OPEN_NS, OPEN_LOADS));
+	limit_broker(r, now_ns());
 	if (!rc)
 		rc = flush(r, true, e);
 	runtimes_stats(r->p.runtimes, &runtimes);

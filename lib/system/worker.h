@@ -133,8 +133,8 @@ int worker_receive(
 ssize_t worker_call(
 	struct worker *w, const void *request, size_t len, void *reply, size_t size, int *fd, struct err *e);
 
-/* From now on all calls together may take NS: the one that would last longer stops the worker. */
-void worker_limit(struct worker *w, uint64_t ns);
+/* No call lasts longer than until END_NS, or the end that was said before: the one that would stops the worker. */
+void worker_limit(struct worker *w, uint64_t end_ns);
 
 struct worker_stats {
 	uint64_t requested; /* calls with a reply */
