@@ -153,7 +153,10 @@ static __always_inline void take_waker(
 	__u32 unsent;
 
 	*waker = (struct offcpu_waker){};
-	*key = (struct offcpu_key){ .kernel = to->kernel, .user = to->user };
+	/* one after the other: all at once, they take 32 bytes of stack */
+	*key = (struct offcpu_key){};
+	key->kernel = to->kernel;
+	key->user = to->user;
 	waker->kernel = no_stack(kernel_stacks ? REASON_NOT_SEEN : REASON_NOT_RECORDED);
 	waker->user = no_stack(REASON_NOT_SEEN);
 	s->waker.time_ns = now;
@@ -229,7 +232,7 @@ EVENT("sched_waking")
 int record_waking(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0], *current_task = bpf_get_current_task_btf();
-	const struct offcpu_stack_id none = {}, *next = &none;
+	const struct offcpu_stack_id *next = NULL;
 	const bool target = wanted(task);
 	struct scratch *s = my_scratch();
 	struct offcpu_woken *to, *from = NULL;
@@ -249,11 +252,11 @@ int record_waking(__u64 *ctx)
 	if (from && from->steps < steps - 1)
 		from->steps = steps - 1;
 	for (__u32 i = 0; i < OFFCPU_WAKERS_MAX && i < steps; i++) {
-		s->waker.waker.next = *next;
+		s->waker.waker.next = next ? *next : (struct offcpu_stack_id){};
 		s->waker.id = to->by[i];
 		identify_waker();
 		to->by[i] = s->waker.id;
-		next = from ? &from->by[i] : &none;
+		next = from ? &from->by[i] : NULL;
 	}
 	to->early = !is_asleep(task);
 	to->time_ns = s->waker.time_ns;

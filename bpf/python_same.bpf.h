@@ -38,16 +38,21 @@ static __always_inline struct python_whole *python_whole_at(const struct offcpu_
 	return bpf_map_lookup_elem(&python_wholes, &at);
 }
 
-/*
- * Set the check to what stands for the code object at CODE: its check, or else a sum. LEARN: this time, it
- * may become known (python_known) that was not.
- */
-static __always_inline bool python_sum_code(struct script_walk *k, const struct runtime_file *f,
-	struct python_knowns *all, __u64 code, bool learn)
+/* Is this one of 16 waits at which what was not known (python_known) may become so? */
+static __always_inline bool python_learns(const struct scratch *s)
 {
+	return !(s->walk.now_ns >> 12 & 15);
+}
+
+/* Set the check to what stands for the code object at CODE: its check, or else a sum. */
+static __always_inline bool python_sum_code(
+	struct scratch *s, const struct runtime_file *f, struct python_knowns *all, __u64 code)
+{
+	struct script_walk *k = &s->script;
+
 	if (python_knows(k, f, all, code))
 		return true;
-	if (k->counter || (learn && f->flags & PYTHON_FUNCTION_VERSION))
+	if (k->counter || (f->flags & PYTHON_FUNCTION_VERSION && python_learns(s)))
 		return python_own_code(code);
 	k->check = mix(python_code_sum(NULL, k, f, code), k->seed ^ code);
 	k->code = code;
@@ -56,8 +61,9 @@ static __always_inline bool python_sum_code(struct script_walk *k, const struct 
 
 /* Add one frame to the sum. False if there are no more, or the reason is set. */
 static __always_inline bool python_sum_step(
-	struct script_walk *k, const struct runtime_file *f, struct python_knowns *all, bool learn)
+	struct scratch *s, const struct runtime_file *f, struct python_knowns *all)
 {
+	struct script_walk *k = &s->script;
 	__u64 code, stands = 0, owner = 0;
 
 	if (!k->frame || (!has_frame(k, f->frame_bytes & (RUNTIME_FRAME_BYTES - 1)) && !python_own_frame()))
@@ -66,7 +72,7 @@ static __always_inline bool python_sum_step(
 		owner = FRAME_BYTE(k, f->frame_owner);
 	if (!(f->flags & PYTHON_SHIM) || owner < PYTHON_OWNER_CSTACK) {
 		code = FRAME_WORD(k, f->frame_code) & ~3ULL;
-		if (code != k->code && !python_sum_code(k, f, all, code, learn))
+		if (code != k->code && !python_sum_code(s, f, all, code))
 			return false;
 		stands = k->check;
 	}
@@ -82,14 +88,12 @@ __noinline int python_sum_steps(void)
 	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
 	struct python_knowns *all;
 	__u32 zero = 0;
-	bool learn;
 
 	all = bpf_map_lookup_elem(&python_known, &zero);
 	if (!WATCHED(RUNTIME_PYTHON) || !f)
 		return false;
-	learn = !(s->walk.now_ns >> 12 & 15);
 	for (int i = 0; i < PYTHON_STEPS; i++)
-		if (!python_sum_step(&s->script, f, all, learn))
+		if (!python_sum_step(s, f, all))
 			return false;
 	return true;
 }

@@ -156,14 +156,20 @@ static __always_inline bool script_next(struct task_struct *task, struct scratch
 	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && perl_step(task, s, f);
 }
 
-/* Is the event's code still that of its check? Reads it, for names_of(). */
-static __always_inline bool is_of(struct task_struct *task, struct script_walk *k,
-	const struct runtime_file *f, const struct offcpu_ev_code *ev, __u64 hint)
+/* Nothing of the event's code is known: it is to be read in full. */
+static __always_inline void begin_is_of(struct script_walk *k)
 {
 	k->reason = SCRIPT_NONE;
 	k->file = 0;
 	k->package = k->package_head = 0;
-	k->first = 0; /* read in full */
+	k->first = 0;
+}
+
+/* Is the code of TASK's event still that of its check? Reads it, for names_of(). */
+static __always_inline bool is_of(struct task_struct *task, struct script_walk *k,
+	const struct runtime_file *f, const struct offcpu_ev_code *ev, __u64 hint)
+{
+	begin_is_of(k);
 	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
 		return python_is(task, k, f, ev);
 	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
@@ -187,8 +193,11 @@ static __always_inline void names_of(struct task_struct *task, struct script_wal
 		ruby_names(task, k, f, ev, hint);
 }
 
-/* For current: global functions, which the verifier checks one by one. */
-__noinline int own_is_of(__u64 hint)
+/*
+ * For current: global functions, which the verifier checks one by one. Each runtime has its own, as the
+ * kernel adds up the stacks of those that call each other.
+ */
+__noinline int own_php_is(__u64 hint)
 {
 	struct scratch *s = my_scratch();
 	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
@@ -196,7 +205,29 @@ __noinline int own_is_of(__u64 hint)
 	__u32 zero = 0;
 
 	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	return INTERPRETERS && f && ev && is_of(NULL, &s->script, f, ev, hint);
+	return WATCHED(RUNTIME_PHP) && f && ev && php_is(NULL, &s->script, f, ev, hint);
+}
+
+__noinline int own_perl_is(__u64 hint)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	return WATCHED(RUNTIME_PERL) && f && ev && perl_is(NULL, &s->script, f, ev, hint);
+}
+
+__noinline int own_ruby_is(__u64 hint)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	return WATCHED(RUNTIME_RUBY) && f && ev && ruby_is(NULL, &s->script, f, ev, hint);
 }
 
 __noinline int own_names_of(__u64 hint)
@@ -210,6 +241,20 @@ __noinline int own_names_of(__u64 hint)
 	if (INTERPRETERS && f && ev)
 		names_of(NULL, &s->script, f, ev, hint);
 	return 0;
+}
+
+/* The same for current. Inlined where it is used: a call takes 32 bytes of stack. */
+static __always_inline bool own_is_of(
+	struct script_walk *k, const struct runtime_file *f, const struct offcpu_ev_code *ev, __u64 hint)
+{
+	begin_is_of(k);
+	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
+		return python_own_code(ev->code) && k->check == ev->check;
+	if (WATCHED(RUNTIME_PHP) && f->kind == RUNTIME_PHP)
+		return own_php_is(hint);
+	if (WATCHED(RUNTIME_RUBY) && f->kind == RUNTIME_RUBY)
+		return own_ruby_is(hint);
+	return WATCHED(RUNTIME_PERL) && f->kind == RUNTIME_PERL && own_perl_is(hint);
 }
 
 /*
@@ -265,7 +310,7 @@ static __always_inline bool send_names(
 	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)
 		python_seed(k, i);
 	/* the walk may have been of a thread that runs by now */
-	if (!(task ? is_of(task, k, f, ev, hint) : own_is_of(hint)))
+	if (!(task ? is_of(task, k, f, ev, hint) : own_is_of(k, f, ev, hint)))
 		return false;
 	if (task)
 		names_of(task, k, f, ev, hint);
@@ -276,7 +321,7 @@ static __always_inline bool send_names(
 	 * have let it go, and Ruby may move strings while one of its threads waits:
 	 * what was read belongs to it only if it is still the same.
 	 */
-	if (task ? !is_of(task, k, f, ev, hint) : moves(f) && !own_is_of(hint))
+	if (task ? !is_of(task, k, f, ev, hint) : moves(f) && !own_is_of(k, f, ev, hint))
 		return false;
 	bytes = pack(ev);
 	barrier_var(bytes); /* as in put() */
@@ -303,21 +348,6 @@ __noinline int python_steps(void)
 	return WATCHED(RUNTIME_PYTHON) && f && python_own_steps(s, f);
 }
 
-/* `unsent` becomes 1 if that failed. False behind the last frame. */
-__noinline int script_name(__u32 i)
-{
-	struct scratch *s = my_scratch();
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
-
-	if (!INTERPRETERS || !s || i >= s->ev.scripts)
-		return false;
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	if (!ev || !send_names(NULL, s, ev, i))
-		s->script.unsent = 1;
-	return true;
-}
-
 #ifndef OFFCPU_RAW
 
 struct other_script {
@@ -328,16 +358,25 @@ struct other_script {
 	bool begun;
 };
 
+/* Not NULL: then the compiler leaves out what is for current, whose stack the kernel would count. */
+static __always_inline struct task_struct *task_of(const struct other_script *o)
+{
+	struct task_struct *task = o->task;
+
+	__builtin_assume(task != NULL);
+	return task;
+}
+
 /* A callback for its stack alone: that of the program and those of its callbacks have 512 bytes together. */
 static long other_script_begin(__u32 i, struct other_script *o)
 {
-	o->begun = script_begin(o->task, o->s);
+	o->begun = script_begin(task_of(o), o->s);
 	return 1;
 }
 
 static long other_script_step(__u32 i, struct other_script *o)
 {
-	return !script_next(o->task, o->s);
+	return !script_next(task_of(o), o->s);
 }
 
 static long other_python_begin(__u32 i, struct other_script *o)
@@ -345,7 +384,7 @@ static long other_python_begin(__u32 i, struct other_script *o)
 	const struct runtime_file *f = runtime_of(&o->s->walk);
 
 	o->begun = f && python_unproved(o->s, f) &&
-		   python_search(o->task, &o->s->script, f, o->s->walk.runtime_bias);
+		   python_search(task_of(o), &o->s->script, f, o->s->walk.runtime_bias);
 	return 1;
 }
 
@@ -353,7 +392,7 @@ static long other_python_search(__u32 i, struct other_script *o)
 {
 	const struct runtime_file *f = runtime_of(&o->s->walk);
 
-	return !f || !python_search_step(o->task, &o->s->script, f);
+	return !f || !python_search_step(task_of(o), &o->s->script, f);
 }
 
 static long other_python_step(__u32 i, struct other_script *o)
@@ -365,8 +404,8 @@ static long other_python_step(__u32 i, struct other_script *o)
 		return 1;
 	if (k->frame)
 		return o->s->ev.scripts >= depth || o->s->ev.scripts >= OFFCPU_SCRIPTS_MAX ||
-		       !python_step(o->task, o->s, f, NULL);
-	return !python_next_state(o->task, o->s, f);
+		       !python_step(task_of(o), o->s, f, NULL);
+	return !python_next_state(task_of(o), o->s, f);
 }
 
 /*
@@ -389,7 +428,7 @@ static long other_script_name(__u32 i, struct other_script *o)
 {
 	if (i >= o->s->ev.scripts)
 		return 1;
-	if (!send_names(o->task, o->s, o->ev, i))
+	if (!send_names(task_of(o), o->s, o->ev, i))
 		o->failed = true;
 	return 0;
 }
@@ -435,9 +474,19 @@ static long own_python_search(__u32 i, void *unused)
 	return !python_own_search();
 }
 
+/* `unsent` becomes 1 if that failed. */
 static long own_script_name(__u32 i, void *unused)
 {
-	return !script_name(i);
+	struct scratch *s = my_scratch();
+	struct offcpu_ev_code *ev;
+	__u32 zero = 0;
+
+	if (!INTERPRETERS || !s || i >= s->ev.scripts)
+		return 1;
+	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	if (!ev || !send_names(NULL, s, ev, i))
+		s->script.unsent = 1;
+	return 0;
 }
 
 /* Does the thread of current have other states of CPython, which explain its native stack? */

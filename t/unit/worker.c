@@ -229,7 +229,8 @@ static void is_limited(struct tap *t)
 		worker_call(w, "z", 1, reply, sizeof(reply), NULL, &e) == -ENOTCONN &&
 			strstr(e.msg, "did not reply and was killed") &&
 			now_ns() - from_ns < UINT64_C(9000000000),
-		"one that would last longer stops the worker, long before its ten seconds are over, and a later limit "
+		"one that would last longer stops the worker, long before its ten seconds are over, and a "
+		"later limit "
 		"does not help");
 	worker_limit(NULL, 1);
 	worker_free(w);
