@@ -140,7 +140,7 @@ int classic_exec(void *ctx)
 	if (!all_tasks && !single)
 		target_exec(task);
 	if (by_table)
-		report_exec(task);
+		report_image(task);
 	return 0;
 }
 

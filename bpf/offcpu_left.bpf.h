@@ -35,8 +35,11 @@ int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct 
 	struct offcpu_left *before, now;
 
 	learn_cgroup(cgroup_of(task));
-	if (in_cgroup(task))
+	if (in_cgroup(task)) {
+		if (by_table)
+			report_image(task);
 		return 0;
+	}
 	now.first = now.last = bpf_ktime_get_ns();
 	before = bpf_map_lookup_elem(&left, &key);
 	if (before && before->first > cgroup_at.looked_ns)

@@ -50,10 +50,15 @@ int BPF_PROG(tables_fork, struct task_struct *parent, struct task_struct *child)
 	if (!ev.tgid)
 		return 0;
 	share_tables(parent, ev.parent, child, ev.tgid);
-	if (!report_forks)
-		return 0;
 	ev.start_boot_ns = image_start(child);
 	ev.exec_id = image_execs_new(child);
+	/* made in the recorded cgroup by a process outside: no event that it inherits reports it */
+	if (!report_forks && use_cgroup && wanted(child) && !in_cgroup(parent)) {
+		ev.type = OFFCPU_EV_IMAGE;
+		bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_FORCE_WAKEUP);
+	}
+	if (!report_forks)
+		return 0;
 	ev.time_ns = bpf_ktime_get_ns();
 	/* the child has not run yet: it must not have tables that user space does not know about */
 	if (bpf_ringbuf_output(&ring, &ev, sizeof(ev), BPF_RB_NO_WAKEUP))
@@ -87,8 +92,8 @@ int tables_map(void *ctx)
 	return 0;
 }
 
-/* A new image will need tables: report it to user space before its first wait. */
-static __always_inline void report_exec(struct task_struct *task)
+/* The image of TASK will need tables: report it to user space before its first wait. */
+static __always_inline void report_image(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct offcpu_ev_image ev = { .type = OFFCPU_EV_IMAGE };
@@ -107,7 +112,7 @@ static __always_inline void life_of_image(struct task_struct *task);
 EVENT("sched_process_exec")
 int BPF_PROG(tables_exec, struct task_struct *task)
 {
-	report_exec(task);
+	report_image(task);
 	life_of_image(task);
 	return 0;
 }

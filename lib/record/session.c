@@ -454,7 +454,7 @@ static int publish_targets(struct session_parts *p, const struct recorder_opts *
 /* Call it first: it forks a process that must inherit nothing. */
 static void open_broker(struct session_parts *p, const struct recorder_opts *o)
 {
-	const struct broker_opts opts = { .owner_only = o->bpf.owner_only };
+	const struct broker_opts opts = { .owner_only = o->bpf.owner_only, .events = can_join(o) };
 	struct err why;
 
 	p->broker_caps = broker_caps(&opts);
@@ -652,6 +652,11 @@ static int open_tables(struct session_parts *p, const struct recorder_opts *o, s
 	return rc;
 }
 
+static int open_by_broker(void *ctx, const struct procevent_how *how, int32_t tid, uint32_t cpu)
+{
+	return broker_event(ctx, how, tid, cpu);
+}
+
 /* Do everything that needs privileges, then drop them. */
 static int use_privileges(
 	struct session_parts *p, const struct recorder_opts *o, struct output *out, struct err *e)
@@ -685,7 +690,11 @@ static int use_privileges(
 		process_table_of_some(p->procs, true);
 	open_files(p);
 	rc = output_early(out, o->keep_ns || o->max_bytes, e);
-	return rc ? rc : drop(p, e);
+	if (!rc)
+		rc = drop(p, e);
+	if (!rc && p->events)
+		procevents_open_by(p->events, open_by_broker, p->broker);
+	return rc;
 }
 
 /* Without knowing the code of interrupts, a wake-up by one would be taken for one by the thread it
@@ -959,12 +968,22 @@ static void watch_all(struct recorder *r)
 		unwinder_distrust(p->unwinder);
 }
 
-/* Process TGID has become a target by itself: others may, too. */
+/*
+ * Process TGID has become a target by itself: its events, too, from now on. If it has ended already, or they
+ * cannot be had, those of the whole machine: the next one may be as brief.
+ */
 static void watch_joined(struct recorder *r, uint32_t tgid)
 {
-	if (!procevents_of_all(r->p.events))
+	struct session_parts *p = &r->p;
+	bool new = false;
+	struct err why;
+
+	if (!procevents_of_all(p->events) &&
+		(procevents_add(p->events, tgid, &new, &why) != 0 || !new || procevents_of_all(p->events)))
 		watch_all(r);
-	process_table_scan(r->p.procs, tgid, now_ns(), NULL);
+	process_table_scan(p->procs, tgid, now_ns(), NULL);
+	if (p->unwinder && new)
+		unwinder_distrust(p->unwinder);
 }
 
 /*

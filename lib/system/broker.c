@@ -12,6 +12,7 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <linux/openat2.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -128,6 +129,17 @@ int broker_perf_map(struct worker *o, uint32_t pid, uint32_t number, struct stat
 int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n, bool wakers)
 {
 	struct broker_request q = { .kind = kind, .arg = n, .start = wakers };
+
+	return ask_fd(o, &q, NULL);
+}
+
+int broker_event(struct worker *o, const struct procevent_how *how, int32_t tid, uint32_t cpu)
+{
+	struct broker_request q = { .kind = BROKER_EVENT,
+		.pid = (uint32_t)tid,
+		.arg = cpu,
+		.start = how->prompt,
+		.end = how->inherit_thread };
 
 	return ask_fd(o, &q, NULL);
 }
@@ -308,6 +320,19 @@ static int serve_chunk_map(const struct broker_request *q, struct reply *r)
 	return hand_over(r, create_map(&attr, "unwind_chunk"));
 }
 
+/* Not of the whole machine, nor on any CPU: then the number would be negative. */
+static int serve_event(const struct broker_request *q, struct reply *r)
+{
+	const struct procevent_how how = { .prompt = q->start != 0, .inherit_thread = q->end != 0 };
+	int fd;
+
+	if (q->pid > INT32_MAX || q->arg > INT32_MAX)
+		return -EPERM;
+	fd = procevent_open(&how, (int32_t)q->pid, q->arg);
+	r->fd = MAX(fd, -1);
+	return MIN(fd, 0);
+}
+
 static const struct {
 	serve_fn *fn;
 	bool of_process; /* PID 0 is not valid */
@@ -320,6 +345,7 @@ static const struct {
 	[BROKER_PERF_MAP] = { serve_perf_map, false },
 	[BROKER_AGG_MAP] = { serve_agg_map, false },
 	[BROKER_CHUNK_MAP] = { serve_chunk_map, false },
+	[BROKER_EVENT] = { serve_event, true },
 };
 
 static bool is_request(const struct broker_request *q, size_t len)
@@ -370,14 +396,24 @@ static const struct syscall_rule calls[] = {
 	/* no writing or creating; the flags of openat2 are in memory, which a filter cannot read */
 	SYSCALL_ALLOW_IF(openat, SYSCALL_BITS(2, O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND, O_RDONLY)),
 	SYSCALL_ALLOW_IF(bpf, SYSCALL_INT(0, BPF_MAP_CREATE)),
+	/* the last one: without broker_opts.events it is not one */
+	SYSCALL_ALLOW_IF(perf_event_open, SYSCALL_INT(4, PERF_FLAG_FD_CLOEXEC)),
 };
 
 uint64_t broker_caps(const struct broker_opts *o)
 {
-	static const int caps[] = { CAP_BPF, CAP_CHECKPOINT_RESTORE, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH };
-	const size_t from = o->no_bpf ? 1 : 0, to = o->owner_only ? 2 : ARRAY_LEN(caps);
+	int caps[5] = { CAP_CHECKPOINT_RESTORE };
+	size_t n = 1;
 
-	return priv_bits(caps + from, to - from);
+	if (!o->no_bpf)
+		caps[n++] = CAP_BPF;
+	if (!o->owner_only) {
+		caps[n++] = CAP_SYS_PTRACE;
+		caps[n++] = CAP_DAC_READ_SEARCH;
+	}
+	if (!o->owner_only && o->events)
+		caps[n++] = CAP_PERFMON;
+	return priv_bits(caps, n);
 }
 
 static int run(void *arg, int sock)
@@ -396,7 +432,7 @@ int broker_start(const struct broker_opts *o, struct worker **ret, struct err *e
 		.memory_bytes = 8 << 20,
 		.keep_caps = broker_caps(o),
 		.rules = calls,
-		.n_rules = ARRAY_LEN(calls) };
+		.n_rules = ARRAY_LEN(calls) - !o->events };
 
 	*ret = NULL;
 	if (!box.keep_caps)

@@ -5,6 +5,7 @@
 #ifndef STACKTOOLS_SYSTEM_BROKER_H
 #define STACKTOOLS_SYSTEM_BROKER_H
 
+#include "system/events.h"
 #include "system/maps.h"
 #include "system/worker.h"
 
@@ -29,6 +30,7 @@ enum broker_kind {
 	BROKER_PERF_MAP, /* perf-ARG.map in that /tmp: a regular file, not a link */
 	BROKER_AGG_MAP, /* a BPF map of ARG elements for the sums of waits; START: with wakers */
 	BROKER_CHUNK_MAP, /* a BPF map for unwind tables */
+	BROKER_EVENT, /* procevent_open() of thread PID on CPU ARG; START, END: its options */
 	BROKER_KINDS
 };
 
@@ -93,23 +95,25 @@ int broker_perf_map(struct worker *o, uint32_t pid, uint32_t number, struct stat
 /* Create a BPF map: BROKER_AGG_MAP of N elements, whose keys have WAKERS or not, or BROKER_CHUNK_MAP. */
 int broker_bpf_map(struct worker *o, enum broker_kind kind, uint32_t n, bool wakers);
 
+/* procevent_open() of thread TID. */
+int broker_event(struct worker *o, const struct procevent_how *how, int32_t tid, uint32_t cpu);
+
 /*
  * broker - the process that keeps the privileges and only opens files.
  *
  * It is forked before any thread exists. Of the recorder's capabilities it keeps
  * CAP_SYS_PTRACE (other users' /proc/PID), CAP_DAC_READ_SEARCH (files in
  * directories of other users), CAP_CHECKPOINT_RESTORE (files of mappings) and
- * CAP_BPF (maps), or CAP_SYS_ADMIN in place of the last two if they are missing.
- * Otherwise it runs in a sandbox (system/sandbox.h) with its own system call
- * filter, and ends with the recorder. It parses only the fixed requests of
- * broker_*().
+ * CAP_BPF (maps), and CAP_PERFMON where processes may become targets (their events), or CAP_SYS_ADMIN in
+ * place of the last three if they are missing. Otherwise it runs in a sandbox (system/sandbox.h) with its own
+ * system call filter, and ends with the recorder. It parses only the fixed requests of broker_*().
  *
  * A compromised recorder could get from it, beyond its own permissions: the
  * maps, the status and the path of the executable of any process; regular files
  * that a process has mapped, at their exact addresses; ELF programs and
  * libraries by path; files named perf-N.map in a /tmp; size, times and inode of
- * regular files; BPF maps of two shapes. It could get no contents of other
- * files, no write access and no memory of a process.
+ * regular files; BPF maps of two shapes; where processes may become targets, what a thread maps, as it
+ * happens. It could get no contents of other files, no write access and no memory of a process.
  */
 
 struct broker_opts {
@@ -119,6 +123,7 @@ struct broker_opts {
 	 */
 	bool owner_only;
 	bool no_bpf; /* no BPF map will be requested, so CAP_BPF is not kept */
+	bool events; /* broker_event() will be, so CAP_PERFMON is kept, unless `owner_only` */
 };
 
 /*

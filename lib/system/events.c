@@ -35,6 +35,7 @@
  * kernel. FILES_LEFT descriptors stay for the rest of the program.
  */
 #define WATCHES_MOST ((size_t)1 << 14)
+#define ASKED_MOST ((size_t)1 << 10) /* at once, of procevents_open_by(): some 20 us each */
 #define FILES_LEFT 256
 
 #define ADD_ROUNDS 8 /* threads that appear while others are added */
@@ -85,12 +86,14 @@ struct procevents {
 	void *at_once_ctx;
 	pthread_t first; /* first_of_a_thread() */
 	bool opens_first;
+	procevent_open_fn *open; /* procevents_open_by(); NULL = procevent_open() */
+	void *open_ctx;
+	size_t watches_most; /* of the current procevents_add() */
 };
 
 #define PERIOD 1 /* without one an event has no records */
 
-/* PID -1: of the whole machine. */
-static int open_event(const struct procevents *p, pid_t pid, int cpu)
+int procevent_open(const struct procevent_how *how, int32_t tid, uint32_t cpu)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -99,8 +102,8 @@ static int open_event(const struct procevents *p, pid_t pid, int cpu)
 		.sample_period = PERIOD,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_IDENTIFIER,
 		.disabled = 1,
-		.inherit = pid > 0,
-		.inherit_thread = pid > 0 && !p->opts.children && !p->no_inherit_thread,
+		.inherit = tid > 0,
+		.inherit_thread = tid > 0 && how->inherit_thread,
 		.mmap = 1,
 		.mmap2 = 1,
 		.comm = 1,
@@ -110,11 +113,26 @@ static int open_event(const struct procevents *p, pid_t pid, int cpu)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
-		.wakeup_watermark = p->opts.prompt ? 1 : RING_LEAST / 2,
+		.wakeup_watermark = how->prompt ? 1 : RING_LEAST / 2,
 	};
-	long fd = syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+static int open_event(const struct procevents *p, pid_t tid, int cpu)
+{
+	const struct procevent_how how = { .prompt = p->opts.prompt,
+		.inherit_thread = !p->opts.children && !p->no_inherit_thread };
+
+	return p->open ? p->open(p->open_ctx, &how, tid, (uint32_t)cpu)
+		       : procevent_open(&how, tid, (uint32_t)cpu);
+}
+
+void procevents_open_by(struct procevents *p, procevent_open_fn *fn, void *ctx)
+{
+	p->open = fn;
+	p->open_ctx = ctx;
 }
 
 /*
@@ -292,7 +310,7 @@ static bool may_open(const struct procevents *p, size_t n)
 	const size_t wanted = p->n_watches + n + FILES_LEFT;
 	struct rlimit files;
 
-	if (p->n_watches + n > WATCHES_MOST || getrlimit(RLIMIT_NOFILE, &files) != 0)
+	if (p->n_watches + n > p->watches_most || getrlimit(RLIMIT_NOFILE, &files) != 0)
 		return false;
 	if (wanted <= files.rlim_cur)
 		return true;
@@ -342,7 +360,9 @@ int procevents_add(struct procevents *p, uint32_t pid, bool *new, struct err *e)
 	if (p->ends)
 		close_ended(p);
 	await_first(p);
-	owner_raise();
+	p->watches_most = p->open ? MIN(WATCHES_MOST, p->n_watches + ASKED_MOST) : WATCHES_MOST;
+	if (!p->open)
+		owner_raise();
 	for (int i = 0; i < ADD_ROUNDS && more && !rc && !p->of_all; i++) {
 		rc = watch_threads(p, pid, &more, e);
 		if (new)
@@ -350,7 +370,8 @@ int procevents_add(struct procevents *p, uint32_t pid, bool *new, struct err *e)
 	}
 	if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
 		rc = procevents_widen(p, e);
-	owner_lower();
+	if (!p->open)
+		owner_lower();
 	return rc;
 }
 

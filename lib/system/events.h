@@ -67,6 +67,19 @@ void procevents_close(struct procevents *p); /* NULL is fine */
  */
 int procevents_add(struct procevents *p, uint32_t pid, bool *new, struct err *e);
 
+/* When an event's descriptor becomes readable, and who inherits it. */
+struct procevent_how {
+	bool prompt; /* as procevents_opts.prompt */
+	bool inherit_thread; /* only what a thread starts in its own process; Linux 5.13 */
+};
+
+/* The event of thread TID, -1 = of the whole machine, on CPU, not enabled yet; or -errno. */
+int procevent_open(const struct procevent_how *how, int32_t tid, uint32_t cpu);
+
+/* From now on FN opens what procevents_add() needs, as procevent_open() does for those who may. */
+typedef int procevent_open_fn(void *ctx, const struct procevent_how *how, int32_t tid, uint32_t cpu);
+void procevents_open_by(struct procevents *p, procevent_open_fn *fn, void *ctx);
+
 /* Does P report the events of the whole machine, or of no process at all? */
 bool procevents_of_all(const struct procevents *p);
 bool procevents_of_none(const struct procevents *p);

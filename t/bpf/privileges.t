@@ -30,13 +30,13 @@ child() {
 
 none=0000000000000000
 
-# confined NAME: checks the running recorder and its processes, and sets $broker and $worker
+# confined NAME [CAPABILITIES]: checks the running recorder and its processes, and sets $broker and $worker
 confined() {
 	is "$(caps "$rec_pid")" "$none " "$1: no thread of the recorder has a capability in any set"
 	is "$(field "$rec_pid" NoNewPrivs)" 1 "$1: the recorder cannot gain privileges (NoNewPrivs)"
 	broker=$(child file-broker)
 	worker=$(child unwind-tables)
-	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" "$KEPT" "$1: the broker keeps only the capabilities that opening files needs"
+	is "$(capsh --decode="$(field "$broker" CapPrm)" | sed 's/.*=//')" "${2-$KEPT}" "$1: the broker keeps only the capabilities that it needs"
 	is "$(field "$broker" CapEff)" "$(field "$broker" CapPrm)" "$1: all capabilities that the broker keeps are effective"
 	is "$(field "$broker" CapInh) $(field "$broker" CapBnd) $(field "$broker" CapAmb)" "$none $none $none" "$1: the broker can get no other capability"
 	is "$(field "$broker" NoNewPrivs) $(field "$broker" Seccomp)" "1 2" "$1: the broker has a filter of system calls"
@@ -120,7 +120,7 @@ ${CC:-cc} -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC 
 chown $USER_ID "$TMP/private/liblater.so"
 install -m 755 "$OBJ/t/work/dl" "$TMP/loads-later"
 rec_start "$TMP/c.cap" -c loads-later
-confined "-c"
+confined "-c" "$(echo "$KEPT" | sed 's/,cap_bpf/,cap_perfmon&/')" # for the events of those who become targets
 setpriv --reuid=$USER_ID --regid=$USER_ID --clear-groups "$TMP/loads-later" "$TMP/private/liblater.so" later_entry >/dev/null 2>&1 7>&-
 rec_stop
 is "$(waits "$TMP/c.cap" '$n++ if user() =~ /^later_sleeps;later_entry/ && $w->{total_ns} > 2e8')" 1 \

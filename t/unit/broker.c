@@ -131,14 +131,21 @@ static bool status_of(pid_t pid, struct priv_status *st)
 
 static void is_confined(struct tap *t, struct worker *o)
 {
-	const uint64_t four = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
-			      UINT64_C(1) << CAP_CHECKPOINT_RESTORE | UINT64_C(1) << CAP_BPF;
+	const uint64_t five = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
+			      UINT64_C(1) << CAP_CHECKPOINT_RESTORE | UINT64_C(1) << CAP_BPF |
+			      UINT64_C(1) << CAP_PERFMON;
 	struct priv_status st = { 0 };
 	pid_t pid = (pid_t)worker_pid(o);
 
 	tap_ok(t, status_of(pid, &st), "the broker is running");
-	tap_eq_u64(t, st.permitted, four, "the broker keeps only the four capabilities that it needs");
-	tap_eq_u64(t, st.effective, four, "the four capabilities of the broker are effective");
+	tap_eq_u64(t, st.permitted, five, "the broker keeps only the five capabilities that it needs");
+	tap_eq_u64(t, st.effective, five, "the five capabilities of the broker are effective");
+	tap_ok(t,
+		!((broker_caps(&(struct broker_opts){ 0 }) |
+			  broker_caps(&(struct broker_opts){ .events = true, .owner_only = true })) >>
+				CAP_PERFMON &
+			1),
+		"CAP_PERFMON only where events of any process may be requested");
 	tap_ok(t, !st.bounding && !st.ambient && !st.inheritable,
 		"the broker cannot gain other capabilities or pass any on");
 	tap_ok(t, st.no_new_privs == 1 && st.seccomp == 2, "the broker runs under a seccomp filter");
@@ -287,6 +294,23 @@ static void makes_maps(struct tap *t, struct worker *o)
 		close(agg);
 }
 
+static void opens_events(struct tap *t, struct worker *o, const struct other *x)
+{
+	const struct procevent_how how = { .prompt = true };
+	char link[64], target[64] = "";
+	int fd = broker_event(o, &how, x->pid, 0);
+
+	tap_ok(t, procevent_open(&how, x->pid, 0) < 0, "this process cannot follow another user's");
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	tap_ok(t, fd >= 0 && readlink(link, target, sizeof(target) - 1) > 0 && strstr(target, "perf_event"),
+		"the broker opens the events of another user's process");
+	if (fd >= 0)
+		close(fd);
+	tap_eq_u64(t, broker_event(o, &how, -1, 0), -EPERM, "those of the whole machine are refused");
+	tap_eq_u64(t, broker_event(o, &how, 0, 0), -EPERM, "and those of the broker itself");
+	tap_eq_u64(t, broker_event(o, &how, x->pid, UINT32_MAX), -EPERM, "and those on any CPU");
+}
+
 static void refuses(struct tap *t, struct worker *o, int sock)
 {
 	static const uint32_t of_process[] = { BROKER_MAPS, BROKER_STATUS, BROKER_MAPPING };
@@ -408,7 +432,9 @@ int main(void)
 	/* the broker's socket will get the lowest free descriptor */
 	sock = fcntl(0, F_DUPFD, 3);
 	close(sock);
-	tap_ok(&t, broker_start(&(struct broker_opts){ 0 }, &o, &e) == 0 && worker_ready(o, &e) == 0,
+	tap_ok(&t,
+		broker_start(&(struct broker_opts){ .events = true }, &o, &e) == 0 &&
+			worker_ready(o, &e) == 0,
 		"a broker starts");
 	is_confined(&t, o);
 	tap_ok(&t, priv_drop_now(&(struct priv_drop_opts){ .private_user = true }, &d, &e) == 0 && !d.kept,
@@ -418,6 +444,7 @@ int main(void)
 	opens_programs(&t, o, &x);
 	opens_perf_maps(&t, o, &x);
 	makes_maps(&t, o);
+	opens_events(&t, o, &x);
 	refuses(&t, o, sock);
 	ends(&t, o);
 	worker_free(o);

@@ -478,7 +478,15 @@ static void *wait_and_map(void *arg)
 	return arg;
 }
 
-/* m: map code; t: a thread maps code; f: a child maps code; w: a thread that waits until g; x: execute true.
+static void *stays(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* m: map code; s: a thread that stays; t: a thread maps code; f: a child maps code; w: a thread that waits
+ * until g; x: execute true.
  */
 static void obey(char order)
 {
@@ -506,6 +514,8 @@ static void obey(char order)
 		pthread_mutex_unlock(&until);
 		pthread_join(waiting, NULL);
 	}
+	if (order == 's')
+		pthread_create(&thread, NULL, stays, NULL);
 	if (order == 'x')
 		execl("/bin/true", "true", NULL);
 }
@@ -741,6 +751,59 @@ static int with_few_files(void)
 	return all && s.of_pages[2] == 1 ? 0 : 3;
 }
 
+struct opener {
+	unsigned int n;
+	int refused; /* -errno; 0 = open */
+};
+
+static int open_for(void *ctx, const struct procevent_how *how, int32_t tid, uint32_t cpu)
+{
+	struct opener *o = ctx;
+
+	o->n++;
+	return o->refused ? o->refused : procevent_open(how, tid, cpu);
+}
+
+/* A process that is added later, when this one may open no events any more. */
+static void opened_by(struct tap *t)
+{
+	const struct procevents_opts opts = { .some = true, .children = true };
+	const unsigned int cpus = (unsigned int)get_nprocs();
+	struct puppet one, many;
+	struct procevents *p = NULL;
+	struct opener o = { 0 };
+	struct maps_seen s;
+	struct err e = { 0 };
+	bool new = false;
+
+	puppet_start(&one);
+	puppet_start(&many);
+	if (procevents_open(&opts, &p, NULL) != 0 || procevents_add(p, (uint32_t)getpid(), NULL, NULL) != 0 ||
+		procevents_start(p, NULL) != 0)
+		abort();
+	procevents_open_by(p, open_for, &o);
+	tap_ok(t, procevents_add(p, (uint32_t)one.pid, &new, NULL) == 0 && new &&o.n == cpus,
+		"another one opens the events of a process that is added later");
+	puppet_do(&one, 'm');
+	drain_some(p, &one, &s);
+	tap_ok(t, s.of_pages[2] == 1, "what it maps from then on is reported, once");
+	o.refused = -EACCES;
+	tap_ok(t, procevents_add(p, (uint32_t)many.pid, &new, &e) == -EACCES && e.msg[0] && !new,
+		"that they are refused is an error");
+	o = (struct opener){ 0 };
+	for (unsigned int i = 0; i * cpus <= 1024; i++)
+		puppet_do(&many, 's');
+	tap_ok(t,
+		procevents_add(p, (uint32_t)many.pid, NULL, NULL) == 0 && procevents_of_all(p) && o.n <= 1024,
+		"for more than 1024 events, those of the whole machine are enabled");
+	puppet_do(&many, 'm');
+	drain_some(p, &many, &s);
+	tap_ok(t, s.of_pages[2] == 1, "what that process maps is reported");
+	procevents_close(p);
+	puppet_end(&many);
+	puppet_end(&one);
+}
+
 int main(void)
 {
 	struct tap t = { 0 };
@@ -772,6 +835,7 @@ int main(void)
 	some(&t, true);
 	some(&t, false);
 	orphans(&t);
+	opened_by(&t);
 	tap_eq_u64(&t, self_apart(with_few_files), 0,
 		"where descriptors do not suffice for each thread, events are those of the whole machine");
 	prompt(&t);
