@@ -831,6 +831,7 @@ static void session_parts_close(struct session_parts *p)
 
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
+#define BURST_NS 500000 /* how often process events are read while they come */
 #define SWAP_POLL_NS 1000000
 #define PIPE_POLL_NS 50000000 /* how often a pipe that was full is tried again */
 #define SCAN_NS 1000000 /* budget for each scan of processes in recorder_service() */
@@ -1232,9 +1233,15 @@ int recorder_command(struct recorder *r, uint32_t pid, struct err *e)
 	return rc;
 }
 
+/* Process events come in bursts, and a thread whose event wakes this process up pays for that. */
+static bool in_burst(const struct recorder *r)
+{
+	return r->p.events && procevents_pending(r->p.events);
+}
+
 int recorder_fd(const struct recorder *r)
 {
-	return r->p.epoll_fd;
+	return in_burst(r) ? -1 : r->p.epoll_fd;
 }
 
 uint64_t recorder_timeout_ns(const struct recorder *r)
@@ -1254,9 +1261,9 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 		due = MIN(due, late_stacks_due_ns(r->snaps));
 		if (r->rewalk)
 			due = MIN(due, r->rewalk_due_ns);
-		if (r->p.events && procevents_pending(r->p.events))
-			due = MIN(due, now + 1000000);
 	}
+	if (in_burst(r))
+		due = MIN(due, now + BURST_NS);
 	return due <= now ? 0 : due - now;
 }
 

@@ -32,7 +32,7 @@ int recorder_start(struct recorder *r, struct err *e);
 void recorder_hold(struct recorder *r, uint32_t pid);
 int recorder_command(struct recorder *r, uint32_t pid, struct err *e);
 
-int recorder_fd(const struct recorder *r); /* for poll(2) */
+int recorder_fd(const struct recorder *r); /* for poll(2), anew each time; -1: for the time alone */
 uint64_t recorder_timeout_ns(const struct recorder *r);
 
 /* Process what has arrived, and flush if it is time. An error of the output ends the recording. */
