@@ -1308,7 +1308,7 @@ static void take_symbols(struct recorder *r)
 	}
 }
 
-/* The recording ends at END_NS: no file is waited for much longer. */
+/* The recording ends at END_NS: no file is waited for much longer. Once it has ended, that is said anew. */
 static void limit_broker(struct recorder *r, uint64_t end_ns)
 {
 	worker_limit(r->p.broker, end_ns + session_parts_patience_ns(&r->p, OPEN_NS, OPEN_LOADS));

@@ -324,13 +324,13 @@ static int serve_chunk_map(const struct broker_request *q, struct reply *r)
 static int serve_event(const struct broker_request *q, struct reply *r)
 {
 	const struct procevent_how how = { .prompt = q->start != 0, .inherit_thread = q->end != 0 };
-	int fd;
+	const bool named = q->pid <= INT32_MAX && q->arg <= INT32_MAX;
+	const int fd = named ? procevent_open(&how, (int32_t)q->pid, q->arg) : -EPERM;
 
-	if (q->pid > INT32_MAX || q->arg > INT32_MAX)
-		return -EPERM;
-	fd = procevent_open(&how, (int32_t)q->pid, q->arg);
-	r->fd = MAX(fd, -1);
-	return MIN(fd, 0);
+	if (fd < 0)
+		return fd;
+	r->fd = fd;
+	return 0;
 }
 
 static const struct {

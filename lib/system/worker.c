@@ -641,7 +641,7 @@ void worker_limit(struct worker *w, uint64_t end_ns)
 	if (!w)
 		return;
 	pthread_mutex_lock(&w->lock);
-	w->end_ns = w->end_ns ? MIN(w->end_ns, end_ns) : end_ns;
+	w->end_ns = end_ns;
 	pthread_mutex_unlock(&w->lock);
 }
 

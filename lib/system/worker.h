@@ -133,7 +133,7 @@ int worker_receive(
 ssize_t worker_call(
 	struct worker *w, const void *request, size_t len, void *reply, size_t size, int *fd, struct err *e);
 
-/* No call lasts beyond END_NS, or an earlier end that was said: the one that would stops the worker. */
+/* From now on no call lasts beyond END_NS: the one that would stops the worker. */
 void worker_limit(struct worker *w, uint64_t end_ns);
 
 struct worker_stats {
