@@ -831,7 +831,9 @@ static void session_parts_close(struct session_parts *p)
 
 #define FLUSH_NS UINT64_C(1000000000)
 #define TICK_MS 100
-#define BURST_NS 500000 /* how often process events are read while they come */
+/* A program that is executed and maps its libraries is no flood yet: its events are read one by one. */
+#define FLOOD_SERVICES 200
+#define FLOOD_NS 500000 /* how often the events of a flood are read */
 #define SWAP_POLL_NS 1000000
 #define PIPE_POLL_NS 50000000 /* how often a pipe that was full is tried again */
 #define SCAN_NS 1000000 /* budget for each scan of processes in recorder_service() */
@@ -880,6 +882,7 @@ struct recorder {
 	uint64_t turned_ns; /* when the epoch began */
 	size_t forget_at; /* stacks and wakers */
 	bool release; /* at the next flush, write what is kept into the capture */
+	unsigned int burst; /* calls of recorder_service() in a row that left young process events */
 	bool rewalk; /* waits in progress lacked tables that are available now */
 	uint64_t rewalk_due_ns; /* no earlier than this */
 	uint64_t quiet_ns; /* when unwinder_quiet() was last called */
@@ -1233,15 +1236,15 @@ int recorder_command(struct recorder *r, uint32_t pid, struct err *e)
 	return rc;
 }
 
-/* Process events come in bursts, and a thread whose event wakes this process up pays for that. */
-static bool in_burst(const struct recorder *r)
+/* Others map all the time, and a thread whose event wakes this process up pays for that. */
+static bool in_flood(const struct recorder *r)
 {
-	return r->p.events && procevents_pending(r->p.events);
+	return r->burst > FLOOD_SERVICES;
 }
 
 int recorder_fd(const struct recorder *r)
 {
-	return in_burst(r) ? -1 : r->p.epoll_fd;
+	return in_flood(r) ? -1 : r->p.epoll_fd;
 }
 
 uint64_t recorder_timeout_ns(const struct recorder *r)
@@ -1262,8 +1265,8 @@ uint64_t recorder_timeout_ns(const struct recorder *r)
 		if (r->rewalk)
 			due = MIN(due, r->rewalk_due_ns);
 	}
-	if (in_burst(r))
-		due = MIN(due, now + BURST_NS);
+	if (r->burst)
+		due = MIN(due, now + (in_flood(r) ? FLOOD_NS : PROCEVENTS_SETTLE_NS));
 	return due <= now ? 0 : due - now;
 }
 
@@ -1835,6 +1838,7 @@ int recorder_service(struct recorder *r, struct err *e)
 	epoll_wait(r->p.epoll_fd, ready, ARRAY_LEN(ready), 0);
 	offcpu_drain(r->p.bpf, &r->sink);
 	drain_events(r, true);
+	r->burst = r->p.events && procevents_pending(r->p.events) ? MIN(r->burst + 1, FLOOD_SERVICES + 1) : 0;
 	keep_overhead(r);
 	jit_store_poll(r->jit, now_ns());
 	rc = cap_writer_service(r->p.out, e);
