@@ -42,7 +42,8 @@ record() {
 		my $v = $w->{user_stack_verdict};
 		my $c = join " ", grep { /^(brief_|main)/ } map { $_->{symbol} // "?" } @{$w->{user_stack}};
 		$h{$v eq "complete" ? "complete $c" : $v} += $w->{count}' >"$1.table"
-	between "$(sed -n "s/^complete $want //p" "$1.table")" 95 100 "$1, $2: at least 95 of 100 processes have the stack that eu-stack shows"
+	# 93 to 100 on a slow machine with two CPUs: the others end before it is known what they map
+	between "$(sed -n "s/^complete $want //p" "$1.table")" 90 100 "$1, $2: at least 90 of 100 processes have the stack that eu-stack shows"
 	is "$(grep -c '^complete ' "$1.table")" 1 "$1, $2: all complete stacks have the same calls"
 	diag 5 <"$1.table"
 	late=$((late + $(counter "$TMP/$1.cap" unwind.snapshots_complete)))
