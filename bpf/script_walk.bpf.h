@@ -197,38 +197,21 @@ static __always_inline void names_of(struct task_struct *task, struct script_wal
  * For current: global functions, which the verifier checks one by one. Each runtime has its own, as the
  * kernel adds up the stacks of those that call each other.
  */
-__noinline int own_php_is(__u64 hint)
-{
-	struct scratch *s = my_scratch();
-	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
+#define OWN_IS(runtime, RUNTIME)                                                                             \
+	__noinline int own_##runtime##_is(__u64 hint)                                                        \
+	{                                                                                                    \
+		struct scratch *s = my_scratch();                                                            \
+		const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;                              \
+		struct offcpu_ev_code *ev;                                                                   \
+		__u32 zero = 0;                                                                              \
+                                                                                                             \
+		ev = bpf_map_lookup_elem(&code_scratches, &zero);                                            \
+		return WATCHED(RUNTIME) && f && ev && runtime##_is(NULL, &s->script, f, ev, hint);           \
+	}
 
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	return WATCHED(RUNTIME_PHP) && f && ev && php_is(NULL, &s->script, f, ev, hint);
-}
-
-__noinline int own_perl_is(__u64 hint)
-{
-	struct scratch *s = my_scratch();
-	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
-
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	return WATCHED(RUNTIME_PERL) && f && ev && perl_is(NULL, &s->script, f, ev, hint);
-}
-
-__noinline int own_ruby_is(__u64 hint)
-{
-	struct scratch *s = my_scratch();
-	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
-
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
-	return WATCHED(RUNTIME_RUBY) && f && ev && ruby_is(NULL, &s->script, f, ev, hint);
-}
+OWN_IS(php, RUNTIME_PHP)
+OWN_IS(perl, RUNTIME_PERL)
+OWN_IS(ruby, RUNTIME_RUBY)
 
 __noinline int own_names_of(__u64 hint)
 {
