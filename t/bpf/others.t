@@ -196,14 +196,38 @@ done
 # executes the program, which loads, forks and executes; the second one does so after it. One that ends before it could
 # be watched brings the events of the whole machine: the next one may be as brief.
 cat >"$TMP/join.c" <<-'C'
+	#define _GNU_SOURCE
+	#include <fcntl.h>
+	#include <linux/sched.h>
+	#include <signal.h>
 	#include <stdio.h>
+	#include <string.h>
+	#include <sys/syscall.h>
+	#include <sys/wait.h>
 	#include <unistd.h>
-	int main(int argc, char **argv)
+	/* a child is made in the cgroup whose folder that is, or this process enters it; without a program it only runs */
+	static int enters(const char *cgroup)
 	{
-		FILE *f = argc > 2 && *argv[1] ? fopen(argv[1], "w") : NULL;
+		struct clone_args c = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD };
+		FILE *f;
+		if (!*cgroup)
+			return 0;
+		if (!strstr(cgroup, "cgroup.procs")) {
+			c.cgroup = open(cgroup, O_PATH | O_DIRECTORY);
+			return syscall(SYS_clone3, &c, sizeof(c)) == 0 ? 0 : (wait(NULL), 1);
+		}
+		f = fopen(cgroup, "w");
 		if (f)
 			fprintf(f, "%d", (int)getpid()), fclose(f);
-		return argc > 2 ? execv(argv[2], argv + 2) : 1;
+		return 0;
+	}
+	int main(int argc, char **argv)
+	{
+		if (argc < 2 || enters(argv[1]))
+			return 1;
+		while (argc == 2)
+			;
+		return execv(argv[2], argv + 2);
 	}
 C
 ${CC:-cc} -O1 -o "$TMP/join" "$TMP/join.c" || fail "cannot compile a program"
@@ -243,6 +267,38 @@ target b_sleeps complete 2" "... what they and their children mapped is known"
 	ok "${how%% *}: one that has ended before it could be watched brings those of the whole machine" until_true whole_machine
 	rec_stop
 done
+# A process is watched from when it enters the cgroup, though it does not wait, or is made there
+for how in procs ''; do
+	rec_start "$TMP/e.cap" --cgroup "$group" 6>&- 9>&-
+	n=$(perf_files)
+	"$TMP/join" "$group/sub${how:+/cgroup.procs}" 6>&- 7>&- 8>&- 9>&- &
+	runs=$!
+	at_exit_kill "$runs"
+	is "$n" $((2 * CPUS)) "--cgroup: events of the one that is there"
+	ok "--cgroup: and of one that $([ -n "$how" ] && echo enters it || echo is made in it), and only runs" until_true sh -c "[ \"\$(find '/proc/$rec_pid/fd' -lname '*perf_event*' | wc -l)\" -eq $((3 * CPUS)) ]"
+	pkill -KILL -P "$runs"
+	kill -KILL "$runs"
+	wait "$runs" 2>/dev/null
+	rec_stop
+done
+# nobody may open events of those who come later
+rec_start "$TMP/k.cap" --cgroup "$group" 6>&- 9>&-
+kill -KILL "$(pgrep -P "$rec_pid" '^file-broker$')"
+"$TMP/join" "$group/sub/cgroup.procs" "$(command -v sleep)" 0.5 6>&- 7>&- 8>&- 9>&-
+ok "--cgroup: without the process that opens them, events of the whole machine follow who enters" until_true whole_machine
+rec_stop
+# events that keep coming do not wake the recorder up one by one
+rec_start "$TMP/f.cap" -a 6>&- 9>&-
+"$OBJ/t/work/remaps" map 1000000 </dev/null >"$TMP/flood" 7>&- 8>&- 9>&- &
+at_exit_kill $!
+flood=$!
+sleep 0.5
+switches=$(awk '/^voluntary/ { print $2 }' "/proc/$rec_pid/status")
+sleep 2
+switches=$(($(awk '/^voluntary/ { print $2 }' "/proc/$rec_pid/status") - switches))
+kill "$flood"
+rec_stop
+ok "-a: while others map all the time, the recorder wakes up at most 3000 times a second ($((switches / 2)))" test "$switches" -lt 6000
 # a short one that is the first with its name
 cat >"$TMP/brief.c" <<-'C'
 	#include <unistd.h>
