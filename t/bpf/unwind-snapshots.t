@@ -19,8 +19,28 @@ chain() {
 		grep -E '^(brief_|main)' | paste -sd' '
 }
 
+# series NAME: records a hundred short-lived processes; sets NAME.table
+series() {
+	rec_start "$TMP/$1.cap" -a -U -q --force
+	n=0
+	while [ "$n" -lt 100 ]; do
+		"./$1"
+		n=$((n + 1))
+	done
+	rec_stop
+	waits "$TMP/$1.cap" 'return unless $w->{comm} eq "'"$1"'" && ($w->{user_stack}[0]{symbol} // "") =~ /nanosleep/ && !$w->{open};
+		my $v = $w->{user_stack_verdict};
+		my $c = join " ", grep { /^(brief_|main)/ } map { $_->{symbol} // "?" } @{$w->{user_stack}};
+		$h{$v eq "complete" ? "complete $c" : $v} += $w->{count}' >"$1.table"
+}
+
+# same_stack NAME: how many have the stack that is wanted
+same_stack() {
+	awk -v want="complete $want " 'index($0, want) == 1 { n = $NF } END { print n + 0 }' "$1.table"
+}
+
 late=0
-# record NAME CASE: records a hundred short-lived processes of NAME
+# record NAME CASE: a series of NAME
 record() {
 	"./$1" 30 >/dev/null 2>&1 &
 	pid=$!
@@ -29,21 +49,16 @@ record() {
 	want=$(chain "$pid")
 	is "$want" "brief_wait brief_calls brief_calls brief_calls brief_calls brief_calls brief_calls brief_calls main" \
 		"$1, $2: eu-stack shows the calls in a process that waits longer"
-	rec_start "$TMP/$1.cap" -a -U -q --force
-	n=0
-	while [ "$n" -lt 100 ]; do
-		"./$1"
-		n=$((n + 1))
+	# on a slow machine some end before it is known what they map, in one series more of them than in another
+	for series in 1 2 3; do
+		[ "$2" != "empty cache" ] || rm -rf "$STACKTOOLS_CACHE"
+		series "$1"
+		[ "$(same_stack "$1")" -lt 95 ] || break
+		diag "$series" <"$1.table"
 	done
-	rec_stop
 	kill "$pid"
 	between "$rc" 0 1 "$1, $2: the recording ends with status 0 or 1"
-	waits "$TMP/$1.cap" 'return unless $w->{comm} eq "'"$1"'" && ($w->{user_stack}[0]{symbol} // "") =~ /nanosleep/ && !$w->{open};
-		my $v = $w->{user_stack_verdict};
-		my $c = join " ", grep { /^(brief_|main)/ } map { $_->{symbol} // "?" } @{$w->{user_stack}};
-		$h{$v eq "complete" ? "complete $c" : $v} += $w->{count}' >"$1.table"
-	# 93 to 100 on a slow machine with two CPUs: the others end before it is known what they map
-	between "$(sed -n "s/^complete $want //p" "$1.table")" 90 100 "$1, $2: at least 90 of 100 processes have the stack that eu-stack shows"
+	between "$(same_stack "$1")" 95 100 "$1, $2: at least 95 of 100 processes have the stack that eu-stack shows"
 	is "$(grep -c '^complete ' "$1.table")" 1 "$1, $2: all complete stacks have the same calls"
 	diag 5 <"$1.table"
 	late=$((late + $(counter "$TMP/$1.cap" unwind.snapshots_complete)))
