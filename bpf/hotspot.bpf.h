@@ -251,9 +251,9 @@ enum { AT_METHOD = 0, AT_CONST = 96, AT_POOL = 160, AT_SYMBOL = 256 };
 #define SYMBOL_END 64
 
 /* Add the words of the symbol in `bytes` to the hash. What follows the symbol may change. */
-__noinline int hash_symbol_words(__u32 remote)
+__noinline int hash_symbol_words(void)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 	volatile __u32 *left;
 	__u64 hash;
 
@@ -294,13 +294,13 @@ static __always_inline bool hash_symbol(
 	HOTSPOT_HALF(h, AT_SYMBOL + f->symbol_references) = 0;
 	h->hash = mix(mix(h->hash, at), all);
 	h->left = all < len ? all : len;
-	hash_symbol_words(s->walk.remote);
+	hash_symbol_words();
 	if (all <= len)
 		return true;
 	if (script_read(task, h->bytes + AT_SYMBOL, SYMBOL_END, at + all - SYMBOL_END))
 		return false;
 	h->left = SYMBOL_END;
-	hash_symbol_words(s->walk.remote);
+	hash_symbol_words();
 	return true;
 }
 
@@ -502,9 +502,9 @@ static __always_inline bool send_method(struct task_struct *task, struct scratch
  * The next number in `bytes`, of one to five bytes: share/code/compressedStream.cpp
  * of OpenJDK 17, share/utilities/unsigned5.hpp of 21.
  */
-__noinline int java_number(__u32 remote)
+__noinline int java_number(void)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 	volatile __u32 *at, *sum;
 
 	if (!WATCHED(RUNTIME_JAVA) || !s)
@@ -537,7 +537,6 @@ static __always_inline int java_scope(struct task_struct *task, struct scratch *
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
 	__u32 n = ev->inlined.n, scope = h->scope, sender, index, bci;
-	__u32 remote = s->walk.remote;
 	__u64 method = 0, where;
 
 	if (!f || !scope || n >= HOTSPOT_INLINED_MAX)
@@ -547,9 +546,9 @@ static __always_inline int java_scope(struct task_struct *task, struct scratch *
 		return JAVA_END;
 	}
 	h->at = 0;
-	sender = java_number(remote);
-	index = java_number(remote);
-	bci = java_number(remote) - 1;
+	sender = java_number();
+	index = java_number();
+	bci = java_number() - 1;
 	where = h->metadata + ((__u64)index - 1) * 8;
 	/* each scope is written after that of its caller */
 	if (!index || where >= h->metadata_end || sender >= scope || script_read(task, &method, 8, where) ||

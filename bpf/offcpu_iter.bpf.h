@@ -110,7 +110,6 @@ static __always_inline int visit_task(struct bpf_iter__task *ctx, bool with_user
 	w = wait_get(task, armed || hot.phase == OFFCPU_IDLE);
 	if (!s)
 		return 0;
-	s->walk.remote = true;
 	if (!w) {
 		if (armed) {
 			s->count.seen++;

@@ -704,7 +704,7 @@ __noinline int orc_take(__u32 user)
 	}
 	taken_stack(&s->ev, 8L * n, KIND_KERNEL);
 	no_scripts(&s->ev);
-	hash_frames(s->walk.remote);
+	hash_frames();
 	k->walked = s->ev.id;
 	k->after = true;
 	return 0;

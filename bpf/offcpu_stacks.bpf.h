@@ -93,8 +93,8 @@ static __always_inline struct scratch *my_scratch(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
-/* REMOTE: of the iterators, which mode raw does not have. */
-static __always_inline struct scratch *scratch_of(bool remote)
+/* Of these programs: that of current, or of the iterators. */
+static __always_inline struct scratch *this_scratch(void)
 {
 #ifndef OFFCPU_RAW
 	__u32 zero = 0;
@@ -105,9 +105,9 @@ static __always_inline struct scratch *scratch_of(bool remote)
 	return my_scratch();
 }
 
-static __always_inline struct unwind_walk *walk_of(bool remote)
+static __always_inline struct unwind_walk *this_walk(void)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 
 	return s ? &s->walk : NULL;
 }
@@ -146,9 +146,9 @@ static __always_inline bool put(struct offcpu_ev_stack *ev, struct scratch *s, b
  * Hash the next eight frames. Zeros follow the last frame; they are unambiguous
  * because the length is hashed already.
  */
-__noinline int hash_some(__u32 remote, __u32 at)
+__noinline int hash_some(__u32 at)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
 	const __u64 *frames;
 	__u32 left, words;
@@ -177,10 +177,10 @@ __noinline int hash_some(__u32 remote, __u32 at)
 }
 
 /* Hash so many frames from AT on. False if they were the last ones. */
-__noinline int hash_many(__u32 remote, __u32 at)
+__noinline int hash_many(__u32 at)
 {
 	for (__u32 i = 0; i < HASH_STEPS; i++)
-		if (!hash_some(remote, at + i * HASH_STEP))
+		if (!hash_some(at + i * HASH_STEP))
 			return false;
 	return true;
 }
@@ -190,10 +190,10 @@ __noinline int hash_many(__u32 remote, __u32 at)
  * lane is multiplied by a secret odd number. To make two stacks collide, one
  * would have to know these numbers.
  */
-__noinline int hash_frames(__u32 remote)
+__noinline int hash_frames(void)
 {
 	__u64 ma = hash_key[2] | 1, mb = hash_key[3] | 1, a, b;
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 	struct offcpu_ev_stack *ev;
 
 	if (!s)
@@ -204,7 +204,7 @@ __noinline int hash_frames(__u32 remote)
 	ev->id.lo = hash_key[1] + ev->len +
 		    ((__u64)ev->scripts << 16 | (__u64)ev->runtime << 32 | (__u64)ev->script_reason << 40);
 	for (__u32 at = 0; at < OFFCPU_FRAMES_MAX; at += HASH_STEPS * HASH_STEP)
-		if (!hash_many(remote, at))
+		if (!hash_many(at))
 			break;
 	a = ev->id.hi;
 	b = ev->id.lo;
@@ -224,7 +224,7 @@ static __always_inline bool is_new(
 	struct offcpu_ev_stack *ev = &s->ev;
 
 	ev->type = OFFCPU_EV_STACK;
-	hash_frames(s->walk.remote);
+	hash_frames();
 	/*
 	 * Same stack as in the last wait of this thread: already sent, unless that failed. Perhaps in an
 	 * earlier epoch: other threads, which have the stack by its trail, would not know.
@@ -277,7 +277,7 @@ __noinline int hash_native(void)
 		return 0;
 	walk_to_event(s);
 	no_scripts(&s->ev);
-	hash_frames(s->walk.remote);
+	hash_frames();
 	return 0;
 }
 

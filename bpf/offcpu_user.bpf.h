@@ -278,9 +278,9 @@ static __always_inline struct offcpu_stack_id walk_end(struct scratch *s, struct
 }
 
 /* One frame of the walk; false if it has ended, or needs memory. */
-__noinline int walk_step(__u32 remote)
+__noinline int walk_step(void)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 
 	return s && step(&s->walk, s->ev.frames);
 }
@@ -318,7 +318,7 @@ __noinline int own_some(void)
 	for (int i = 0; i < OWN_STEPS; i++) {
 		int more = own_known();
 
-		if (!(more == OWN_UNKNOWN ? walk_step(false) : more))
+		if (!(more == OWN_UNKNOWN ? walk_step() : more))
 			return false;
 	}
 	return true;
@@ -552,7 +552,7 @@ static long other_step(__u32 i, struct other_walk *o)
 	struct unwind_walk *u = &o->s->walk;
 	__u64 addr;
 
-	if (walk_step(true))
+	if (walk_step())
 		return 0;
 	if (MADE_CODE && u->need_blob) {
 		u->need_blob = 0;

@@ -112,7 +112,7 @@ static __always_inline void compare_walk(struct scratch *s, long bytes)
 #if defined(__TARGET_ARCH_x86)
 	taken_stack(&s->ev, bytes, KIND_KERNEL);
 	no_scripts(&s->ev);
-	hash_frames(s->walk.remote);
+	hash_frames();
 	orc_after();
 #endif
 }

@@ -398,7 +398,7 @@ static __always_inline bool python_step(
 	return true;
 }
 
-#define PYTHON_STEPS 8 /* frames at once */
+#define PYTHON_STEPS 4 /* frames at once */
 
 /* Walk the next frames of current. False if there are no more, or the reason is set. */
 static __always_inline bool python_own_steps(struct scratch *s, const struct runtime_file *f)

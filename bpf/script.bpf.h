@@ -186,7 +186,9 @@ static __always_inline __u64 hash_text(
 /*
  * Hash the text at AT up to its NUL.
  * Sets file_len; ~0 = no NUL. Lengths go through memory: in registers, the
- * verifier would follow each of their values.
+ * verifier would follow each of their values. Whether a NUL was found is 0 or 1
+ * and never compared: the verifier would follow both, word by word, and since Linux
+ * 6.18 it does so for a 0 or -1 in an AND with a constant, too.
  */
 static __always_inline __u64 hash_line(struct task_struct *task, struct script_walk *k, __u64 at)
 {
@@ -195,7 +197,7 @@ static __always_inline __u64 hash_line(struct task_struct *task, struct script_w
 
 	*len = 0;
 	for (int piece = 0; piece < LINE_PIECES; piece++) {
-		__u64 n = 4096 - (at & 4095), got = 0, alive = ~0ULL;
+		__u64 n = 4096 - (at & 4095), got = 0, dead = 0;
 
 		*piece_len = n < SCRIPT_OBJECT_BYTES ? n : SCRIPT_OBJECT_BYTES;
 		n = *piece_len;
@@ -206,16 +208,17 @@ static __always_inline __u64 hash_line(struct task_struct *task, struct script_w
 			return 0;
 		}
 		for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
-			__u64 word = OBJECT_WORD(k, i), zero, below, found;
+			__u64 word = OBJECT_WORD(k, i), zero, minus, below;
 
 			/* the lowest bit that is set is in the first byte of zero */
 			zero = (word - 0x0101010101010101) & ~word & 0x8080808080808080;
 			zero &= -zero;
 			barrier_var(zero);
-			below = ((zero >> 7) - 1) & alive; /* all ones if there is no zero */
-			found = (zero | -zero) >> 63;
-			barrier_var(found);
-			alive &= found - 1;
+			below = ((zero >> 7) - 1) & (dead - 1); /* all ones if there is no zero */
+			minus = -zero;
+			barrier_var(minus);
+			dead |= (zero | minus) >> 63;
+			barrier_var(dead);
 			factor += 0x9e3779b97f4a7c16;
 			sum += (word & below) * factor;
 			/* the sum of the bytes that are below, each as one */

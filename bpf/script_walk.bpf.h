@@ -28,9 +28,9 @@ struct {
 
 /* List those of the native frames from AT on that are of the evaluation function. False behind the last one.
  */
-__noinline int script_some_calls(__u32 remote, __u32 at)
+__noinline int script_some_calls(__u32 at)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
 	struct script_walk *k;
 	const __u64 *frames;
@@ -57,22 +57,22 @@ __noinline int script_some_calls(__u32 remote, __u32 at)
 }
 
 /* List the native frames of the evaluation function. */
-__noinline int script_calls(__u32 remote)
+__noinline int script_calls(void)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 
 	if (!INTERPRETERS || !s)
 		return 0;
 	s->script.n_calls = 0;
 	for (__u32 at = 0; at < OFFCPU_DEPTH_MAX; at += CALLS_STEP)
-		if (!script_some_calls(remote, at))
+		if (!script_some_calls(at))
 			break;
 	return s->script.n_calls;
 }
 
-static long script_outside(__u32 i, bool *is_remote)
+static long script_outside(__u32 i, void *unused)
 {
-	struct scratch *s = scratch_of(*is_remote);
+	struct scratch *s = this_scratch();
 	__u64 last;
 	__u32 at;
 
@@ -87,12 +87,10 @@ static long script_outside(__u32 i, bool *is_remote)
 }
 
 /* Put all script frames behind the outermost native frame that executes some. */
-__noinline int scripts_outside(__u32 remote)
+__noinline int scripts_outside(void)
 {
-	bool is_remote = remote;
-
 	if (INTERPRETERS)
-		bpf_loop(OFFCPU_SCRIPTS_MAX, script_outside, &is_remote, 0);
+		bpf_loop(OFFCPU_SCRIPTS_MAX, script_outside, NULL, 0);
 	return 0;
 }
 
@@ -106,7 +104,7 @@ static __always_inline void script_end(struct scratch *s)
 	if (!k->reason && !cut &&
 		(k->call != k->n_calls || (k->beyond && s->walk.verdict == VERDICT_COMPLETE))) {
 		if (WATCHED(RUNTIME_PERL) && f && f->kind == RUNTIME_PERL)
-			scripts_outside(s->walk.remote);
+			scripts_outside();
 		else
 			k->reason = SCRIPT_MISMATCH;
 	}
@@ -494,7 +492,7 @@ __noinline int find_own_scripts(void)
 	struct scratch *s = my_scratch();
 	const struct runtime_file *f;
 
-	if (!INTERPRETERS || !s || !script_calls(false))
+	if (!INTERPRETERS || !s || !script_calls())
 		return 0;
 	if (script_begin(NULL, s)) {
 		f = runtime_of(&s->walk);
@@ -529,7 +527,7 @@ static __always_inline void find_other_scripts(struct task_struct *task, struct 
 	const struct runtime_file *f = runtime_of(&s->walk);
 	struct other_script o = { .s = s, .task = task };
 
-	if (!f || !script_calls(true))
+	if (!f || !script_calls())
 		return;
 	bpf_loop(1, other_script_begin, &o, 0);
 	if (WATCHED(RUNTIME_PYTHON) && f->kind == RUNTIME_PYTHON)

@@ -202,9 +202,9 @@ static __always_inline bool needs_lost_sp(const struct unwind_walk *w, const str
 }
 
 /* The same by the row of PC; -1 if there is none. */
-__noinline int step_by_table(__u32 remote, __u64 pc)
+__noinline int step_by_table(__u64 pc)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	const struct unwind_rule *r;
 
 	if (!w)
@@ -213,7 +213,7 @@ __noinline int step_by_table(__u32 remote, __u64 pc)
 	if (r && r->cfa != UNWIND_CFA_NONE && r->cfa != UNWIND_CFA_UNSUPPORTED &&
 		!(r->flags & UNWIND_WORD4) == is_narrow(w))
 		return stop(w, REASON_COMPAT);
-	if (r && r->cfa != UNWIND_CFA_NONE && !w->retry && !w->remote)
+	if (r && r->cfa != UNWIND_CFA_NONE && !w->retry && !remote)
 		known_put(w, pc, r);
 	if (r && r->cfa != UNWIND_CFA_NONE && r->ra == UNWIND_RA_END) {
 		w->verdict = VERDICT_COMPLETE;
@@ -271,7 +271,7 @@ static __always_inline int step_by_leaf(struct unwind_walk *w, bool null)
 {
 	__u64 ra;
 
-	if (!called_from(w, w->sp, &ra) || !find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
+	if (!called_from(w, w->sp, &ra) || !find_map(ra - 1) || !code_around(w, &w->there, ra))
 		return w->need || w->need_code ? false : -1;
 	if (null ? !code_after_call(w->there.before) : !code_calls(w->there.before, ra, w->pc))
 		return -1;
@@ -313,9 +313,9 @@ static __always_inline enum code_return narrow_pops(__u64 code, struct code_pops
  * Step to the caller if the frame's own code proves where it is: see
  * unwind_code.h. -1 if it does not, else as step().
  */
-__noinline int step_by_code(__u32 remote)
+__noinline int step_by_code(void)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	struct code_pops pops = {};
 	enum code_return way;
 	__u64 ra, sp, fp;
@@ -373,9 +373,9 @@ __noinline int step_by_code(__u32 remote)
  * after a call in a known mapping; W's mapping is then that of the caller. JIT
  * code may also have jumped to what pushed it. All that is likely, not proved.
  */
-__noinline int step_by_fp(__u32 remote)
+__noinline int step_by_fp(void)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	__u64 fp, ra;
 
 	if (!w)
@@ -390,7 +390,7 @@ __noinline int step_by_fp(__u32 remote)
 		return false;
 	}
 	ra = code_address(ra);
-	if (!find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
+	if (!find_map(ra - 1) || !code_around(w, &w->there, ra))
 		return stop(w, REASON_NO_FRAME_POINTER);
 	if (!code_after_call(w->there.before) &&
 		!(UNWIND_MAP_STATE(w->word) == UNWIND_BY_FP && code_after_jump(w->there.before)))
@@ -424,15 +424,15 @@ static __always_inline void note_java(struct unwind_walk *w, __u64 what, __u64 p
  * that does not prove it, else as step(). An interrupted frame may be about to
  * make or to leave its frame: then the step is likely, not proved.
  */
-__noinline int step_by_blob(__u32 remote)
+__noinline int step_by_blob(void)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	__u64 sp, fp, ra, at;
 
 	if (!w)
 		return -1;
 	if (w->blob_at != w->pc) {
-		if (w->remote) {
+		if (remote) {
 			w->need_blob = w->pc;
 			return false;
 		}
@@ -458,7 +458,7 @@ __noinline int step_by_blob(__u32 remote)
 	if (!ra)
 		return -1;
 	if (w->exact) {
-		if (!find_map(w->remote, ra - 1) || !code_around(w, &w->there, ra))
+		if (!find_map(ra - 1) || !code_around(w, &w->there, ra))
 			return w->need_code ? false : -1;
 		if (!code_after_call(w->there.before) && !code_after_jump(w->there.before))
 			return -1;
@@ -483,15 +483,15 @@ __noinline int step_by_blob(__u32 remote)
  * keeps a frame pointer wherever it calls something. -1 if it is not V8's, else
  * as step().
  */
-__noinline int step_by_v8(__u32 remote)
+__noinline int step_by_v8(void)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	__u64 fp, ra, marker, what;
 
 	if (!w)
 		return -1;
 	if (w->blob_at != w->pc) {
-		if (w->remote) {
+		if (remote) {
 			w->need_blob = w->pc;
 			return false;
 		}
@@ -539,10 +539,10 @@ static __always_inline bool can_be_retprobe(const struct unwind_walk *w)
  * Look at a few records of uretprobes from address AT on. Returns where the next one is; 0 = there is none;
  * RETPROBE_FOUND, if W's PC was made the real one.
  */
-__noinline __u64 some_retprobes(__u32 remote, __u64 at)
+__noinline __u64 some_retprobes(__u64 at)
 {
 #ifndef OFFCPU_RAW
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	struct return_instance *r = (void *)at;
 	__u64 real;
 
@@ -568,10 +568,10 @@ __noinline __u64 some_retprobes(__u32 remote, __u64 at)
  * address and the address. Make that the PC; false if there is no such record. A
  * kernel without BTF, and a walk of a copy, do not know it.
  */
-__noinline int real_return(__u32 remote)
+__noinline int real_return(void)
 {
 #ifndef OFFCPU_RAW
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	struct task_struct *task = NULL;
 	__u64 at;
 
@@ -580,7 +580,7 @@ __noinline int real_return(__u32 remote)
 	task = remote ? (void *)w->task : (void *)bpf_get_current_task();
 	at = (__u64)BPF_CORE_READ(task, utask, return_instances);
 	for (int i = 0; i < RETPROBES_MAX / RETPROBES_STEP && at > RETPROBE_FOUND; i++)
-		at = some_retprobes(remote, at);
+		at = some_retprobes(at);
 	return at == RETPROBE_FOUND;
 #else
 	return 0;
@@ -614,8 +614,8 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	w->len = n + 1;
 	/* a return address may be the first byte of the next function */
 	pc = w->exact ? w->pc : w->pc - 1;
-	if ((pc < w->map_start || pc >= w->map_end) && !find_map(w->remote, pc)) {
-		if (can_be_retprobe(w) && real_return(w->remote)) {
+	if ((pc < w->map_start || pc >= w->map_end) && !find_map(pc)) {
+		if (can_be_retprobe(w) && real_return()) {
 			w->len = n;
 			return true;
 		}
@@ -628,7 +628,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 	}
 	state = UNWIND_MAP_STATE(w->word);
 	if (WATCHED(RUNTIME_V8) && w->runtime && !w->exact) {
-		way = step_by_v8(w->remote);
+		way = step_by_v8();
 		/* what is a copy of the file's code has its names */
 		if (way > 0 && w->blob_place)
 			*frame_at(frames, n) = w->blob_place;
@@ -636,7 +636,7 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 			return way;
 	}
 	if (state == UNWIND_TABLE) {
-		way = step_by_table(w->remote, pc);
+		way = step_by_table(pc);
 		/* a handler returns to the first byte of its trampoline */
 		if (way > 0 && w->exact && !w->retry && n)
 			*frame_at(frames, n) |= OFFCPU_EXACT;
@@ -644,23 +644,23 @@ static __always_inline bool step(struct unwind_walk *w, __u64 *frames)
 			return way;
 	} else if (state != UNWIND_BY_FP) {
 		return stop(w, state == UNWIND_PENDING ? REASON_NOT_READY : REASON_DROPPED);
-	} else if (can_be_retprobe(w) && real_return(w->remote)) {
+	} else if (can_be_retprobe(w) && real_return()) {
 		w->len = n;
 		return true;
 	}
 	made = WATCHED(RUNTIME_JAVA) && w->runtime && state == UNWIND_BY_FP;
-	way = made && !w->exact ? step_by_blob(w->remote) : -1;
+	way = made && !w->exact ? step_by_blob() : -1;
 	if (way >= 0)
 		return way;
-	way = step_by_code(w->remote);
+	way = step_by_code();
 	if (way > 0 && w->exact && n)
 		*frame_at(frames, n) |= OFFCPU_EXACT;
 	if (way >= 0)
 		return way;
-	way = made && w->exact ? step_by_blob(w->remote) : -1;
+	way = made && w->exact ? step_by_blob() : -1;
 	if (way >= 0)
 		return way;
-	if (step_by_fp(w->remote))
+	if (step_by_fp())
 		return true;
 	if (state == UNWIND_TABLE && w->verdict == VERDICT_STOPPED)
 		w->reason = REASON_NO_ROW;

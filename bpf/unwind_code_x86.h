@@ -104,13 +104,22 @@ static inline enum code_return code_return(__u64 code, __u32 *skip)
 	return pops ? CODE_POPS_FP : CODE_RETURNS;
 }
 
+/* 1 if A is B, else 0; of bytes. As a comparison, the BPF verifier would follow both, eight times in turn. */
+static inline __u32 code_same(__u32 a, __u32 b)
+{
+	__u32 below = (a ^ b) - 1;
+
+	__asm__ volatile("" : "+r"(below)); /* the compiler makes no comparison of it */
+	return below >> 31;
+}
+
 /*
  * The same of i386 code: [add $SKIP, %esp] [pop ...] ret, or leave; ret. The
  * kernel's code for system calls is such.
  */
 static inline enum code_return code_return32(__u64 code, struct code_pops *p)
 {
-	enum code_return way = CODE_RETURNS;
+	__u32 has_fp = 0, has_bx = 0;
 
 	p->skip = p->more = 0;
 	p->bx = false;
@@ -128,20 +137,19 @@ static inline enum code_return code_return32(__u64 code, struct code_pops *p)
 		code >>= 48;
 	}
 	for (int i = 0; i < 8; i++, code >>= 8) {
-		__u32 op = code & 0xff;
+		__u32 op = code & 0xff, fp = code_same(op, 0x5d);
 
-		if (op == 0xc3)
-			return way;
+		if (op == 0xc3) {
+			p->bx = has_bx;
+			return CODE_RETURNS + has_fp * (CODE_POPS_FP - CODE_RETURNS);
+		}
 		/* 58 to 5f: pop of a register; 5c is that of ESP */
-		if ((op & 0xf8) != 0x58 || op == 0x5c || (op == 0x5d && way == CODE_POPS_FP))
+		if ((op & 0xf8) != 0x58 || op == 0x5c || (fp & has_fp))
 			return CODE_GOES_ON;
-		p->bx |= op == 0x5b;
-		if (op == 0x5d)
-			way = CODE_POPS_FP;
-		else if (way == CODE_POPS_FP)
-			p->more += 4;
-		else
-			p->skip += 4;
+		has_bx |= code_same(op, 0x5b);
+		p->more += 4 * has_fp;
+		has_fp |= fp;
+		p->skip += 4 * (has_fp ^ 1);
 	}
 	return CODE_GOES_ON;
 }

@@ -78,9 +78,9 @@ static __always_inline const void *chunk_at(__u32 chunk)
  * the upper half of the addresses, so the sign of a difference compares two
  * addresses.
  */
-__noinline int find_map(__u32 remote, __u64 pc)
+__noinline int find_map(__u64 pc)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	__u32 base, lo = 0, n, half, at;
 	const char *chunk;
 	__u64 beyond, *used;
@@ -128,9 +128,9 @@ static __always_inline __u32 rows_until(const void *chunk, __u32 pcs, __u32 firs
 }
 
 /* The number of the rule of PC, which lies in the walk's mapping; 0 if no row covers it. */
-__noinline int find_rule_number(__u32 remote, __u64 pc)
+__noinline int find_rule_number(__u64 pc)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	__u32 page, index, off, first, next, row;
 	const struct unwind_seg *seg;
 	const void *chunk;
@@ -161,7 +161,7 @@ __noinline int find_rule_number(__u32 remote, __u64 pc)
 /* The rule itself. Number 0 means that there is no unwind information. */
 static __always_inline const struct unwind_rule *find_rule(const struct unwind_walk *w, __u64 pc)
 {
-	__u32 rule = find_rule_number(w->remote, pc);
+	__u32 rule = find_rule_number(pc);
 
 	return bpf_map_lookup_elem(&unwind_rules, &rule);
 }

@@ -41,9 +41,9 @@ static __always_inline int go_stack_has(struct unwind_walk *w, __u32 i, __u64 g,
 }
 
 /* Find the CFA by a rule UNWIND_CFA_GO_SAVED. */
-__noinline int go_saved(__u32 remote, __u32 cfa_off, __u32 fp_off, __u32 ra_off)
+__noinline int go_saved(__u32 cfa_off, __u32 fp_off, __u32 ra_off)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	__u64 g, distance, end;
 
 	if (!w || !go_word(w, 0, w->sp + (__s32)cfa_off, &g) ||
@@ -64,7 +64,7 @@ static __always_inline __u64 tls_of(struct task_struct *task)
 /* The other goroutine of the thread; *OTHER is 0 if it has none. */
 static __always_inline int go_other(struct unwind_walk *w, __u32 cfa_off, __u32 fp_off, __u64 *other)
 {
-	__u64 g, m, owner, tls = w->remote ? w->tls : tls_of((void *)bpf_get_current_task());
+	__u64 g, m, owner, tls = remote ? w->tls : tls_of((void *)bpf_get_current_task());
 
 	if (!tls)
 		return REASON_REGISTER;
@@ -81,9 +81,9 @@ static __always_inline int go_other(struct unwind_walk *w, __u32 cfa_off, __u32 
 #define GO_ENDS 255 /* no reason: the stack ends here */
 
 /* Find the CFA by a rule UNWIND_CFA_GO_TLS of KIND (enum unwind_go). */
-__noinline int go_by_tls(__u32 remote, __u32 kind, __u32 cfa_off, __u32 fp_off, __u32 ra_off)
+__noinline int go_by_tls(__u32 kind, __u32 cfa_off, __u32 fp_off, __u32 ra_off)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 	__u64 other, owner, sp;
 	int why;
 
@@ -125,8 +125,8 @@ __noinline int go_by_tls(__u32 remote, __u32 kind, __u32 cfa_off, __u32 fp_off, 
 static __always_inline bool go_cfa(struct unwind_walk *w, const struct unwind_rule *r)
 {
 	int why = r->cfa == UNWIND_CFA_GO_SAVED
-			  ? go_saved(w->remote, r->cfa_off, r->fp_off, r->ra_off)
-			  : go_by_tls(w->remote, r->reg, r->cfa_off, r->fp_off, r->ra_off);
+			  ? go_saved(r->cfa_off, r->fp_off, r->ra_off)
+			  : go_by_tls(r->reg, r->cfa_off, r->fp_off, r->ra_off);
 
 	if (!why)
 		return true;

@@ -72,10 +72,13 @@ static __always_inline __u64 known_salt(__u64 tag)
 	return (tag >> 16) * 0xc2b2ae3d27d4eb4fULL;
 }
 
-/* 0 if K is the entry of PC. */
-static __always_inline __u64 known_differs(const struct unwind_known *k, __u64 pc, __u64 tag)
+/* 0 if a struct unwind_known with these words is the entry of PC. One comparison, not one for each word. */
+static __always_inline __u64 known_differs(__u64 at, __u64 way, __u64 pc, __u64 tag)
 {
-	return (k->at >> 16 ^ pc) | (k->way >> 16 ^ tag);
+	__u64 differs = (at >> 16 ^ pc) | (way >> 16 ^ tag);
+
+	barrier_var(differs);
+	return differs;
 }
 
 /* Do the bits of a struct unwind_known suffice for R? Then set the lower parts of its words. */
@@ -130,7 +133,7 @@ static __always_inline void known_put(const struct unwind_walk *w, __u64 pc, con
  */
 __noinline int known_trail(__u64 ra_at, __u64 rule_at)
 {
-	struct unwind_walk *w = walk_of(false);
+	struct unwind_walk *w = this_walk();
 	struct trail *t;
 	__u64 ra;
 
@@ -148,12 +151,14 @@ __noinline int known_trail(__u64 ra_at, __u64 rule_at)
  * handles it. Returns false if the outermost frame was reached.
  *
  * SP and frame pointer stay in memory: in registers their ranges would differ
- * at each exit from the loop, and the verifier would follow each to the end.
+ * at each exit from the loop, and the verifier would follow each to the end. It
+ * would also follow each outcome of a choice between constants or pointers: so words are
+ * chosen that it knows nothing of, and what is added is computed.
  */
 static __always_inline bool known_steps(
 	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known)
 {
-	__u64 frame = w->pc, pc = w->pc - !w->exact, tag = w->tag, salt = known_salt(tag);
+	__u64 frame = w->pc, pc = w->pc - 1 + w->exact, tag = w->tag, salt = known_salt(tag);
 	__u32 n = w->len, at = n;
 
 	barrier_var(at); /* as in frame_at(): known_can() has looked at it */
@@ -162,22 +167,35 @@ static __always_inline bool known_steps(
 #pragma unroll
 	for (__u32 i = 0; i < KNOWN_STEPS; i++) {
 		const struct unwind_known_set *set = &known->set[known_set(pc, salt) & (KNOWN_SETS - 1)];
-		const struct unwind_known *k = &set->way[0];
-		__u64 cfa, ra, ra_at, ra_below, fp_at, below;
+		__u64 known_at = set->way[0].at, way = set->way[0].way;
+		__u64 cfa, ra, ra_at, ra_below, fp, fp_at, below, is_below;
 
-		if (known_differs(k, pc, tag) && known_differs(++k, pc, tag))
-			break;
-		if (k->at & KNOWN_END) {
+		if (known_differs(known_at, way, pc, tag)) {
+			known_at = set->way[1].at;
+			way = set->way[1].way;
+			if (known_differs(known_at, way, pc, tag))
+				break;
+		}
+		barrier_var(known_at);
+		barrier_var(way);
+		if (known_at & KNOWN_END) {
 			frames[i] = frame;
 			w->len = n + i + 1;
 			w->verdict = VERDICT_COMPLETE;
 			break;
 		}
-		cfa = (k->at & KNOWN_FP ? w->fp : w->sp) + ((k->at & 0xfffc) << 1);
-		below = (k->way & 0xff) << 3;
-		ra_below = ARCH_LR ? k->way >> 5 & 0x7f8 : 8;
+		cfa = w->sp;
+		fp = w->fp;
+		barrier_var(fp); /* else the address would be chosen, then read */
+		if (known_at & KNOWN_FP)
+			cfa = fp;
+		cfa += (known_at & 0xfffc) << 1;
+		below = (way & 0xff) << 3;
+		ra_below = ARCH_LR ? way >> 5 & 0x7f8 : 8;
 		ra_at = cfa - ra_below - w->window_at;
-		fp_at = below ? ra_at + ra_below - below : ra_at;
+		is_below = -below;
+		barrier_var(is_below);
+		fp_at = ra_at + (ra_below - below) * (is_below >> 63); /* ra_at, if nothing is */
 		if (ra_at >= w->window_starts || fp_at >= w->window_starts) {
 			w->missed = w->window_at + fp_at;
 			break;
@@ -185,12 +203,12 @@ static __always_inline bool known_steps(
 		ra = code_address(*(__u64 *)(w->window + (ra_at & (UNWIND_WINDOW - 1))));
 		if (cfa <= w->sp || !ra)
 			break;
-		known_trail(w->window_at + ra_at, k->at);
+		known_trail(w->window_at + ra_at, known_at);
 		if (below) {
 			w->fp = *(__u64 *)(w->window + (fp_at & (UNWIND_WINDOW - 1)));
 			w->fp_from = w->window_at + fp_at;
 		}
-		below = k->way >> 5 & 0x7f8;
+		below = way >> 5 & 0x7f8;
 		if (!ARCH_LR && below) {
 			w->bx_from = BX_IN_MEMORY;
 			w->bx_at = cfa - below;
@@ -219,7 +237,7 @@ static __always_inline bool known_can(const struct unwind_walk *w)
 	if (ARCH_LR && w->sp_lost)
 		return false;
 	return n <= OFFCPU_DEPTH_MAX - KNOWN_STEPS && n + KNOWN_STEPS <= depth && w->fp_known && !w->retry &&
-	       !(w->exact && n);
+	       !((__u64)w->exact * n); /* both are not 0 */
 }
 
 #endif

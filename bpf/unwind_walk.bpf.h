@@ -67,7 +67,6 @@ struct unwind_walk {
 	__u64 go_ra; /* address of the return address */
 	__u64 tls; /* remote: the thread's TLS base; 0 = not known */
 	__u32 serial; /* of the mappings */
-	__u32 remote; /* walk of an iterator: the task is not current, the caller reads its memory */
 	__u64 task; /* remote: kernel address of the task */
 	__u64 other; /* read_other() */
 	__u32 runtime; /* see struct unwind_proc */
@@ -98,13 +97,23 @@ struct unwind_walk {
 };
 
 /*
+ * Do these programs walk tasks that are not current? The iterators do, and no others. A constant of each of
+ * the two objects by itself (record/bpf.c), so that the verifier follows only what is executed there. Mode raw
+ * has no iterators that walk.
+ */
+#ifdef OFFCPU_RAW
+enum { remote = 0 };
+#else
+const volatile bool remote SEC(".rodata.part") = false;
+#endif
+
+/*
  * Global functions: the verifier checks each once, not once for every state in
  * which it is called. They take numbers and find the memory themselves, because
  * memory as an argument needs Linux 5.12, and could not be a map key before
- * 6.2. REMOTE: the walk of a task that is not current, used by the iterators;
- * otherwise the walk of the switch program.
+ * 6.2: that of the walk of these programs.
  */
-static __always_inline struct unwind_walk *walk_of(bool remote);
+static __always_inline struct unwind_walk *this_walk(void);
 
 /* What made the code at a PC, by the virtual machine that the process runs. */
 enum hotspot_kind { HOTSPOT_NONE = 0, HOTSPOT_SIZED = 1, HOTSPOT_INTERPRETER = 2, HOTSPOT_ENTRY = 3 };
@@ -135,7 +144,7 @@ static __always_inline __u32 window_len(const struct unwind_walk *w, __u64 addr)
 /* Read the window of current's walk, starting at ADDR; false if ADDR is not readable. */
 __noinline int read_window(__u64 addr)
 {
-	struct unwind_walk *w = walk_of(false);
+	struct unwind_walk *w = this_walk();
 	__u32 len;
 
 	if (!w)
@@ -158,7 +167,7 @@ static __always_inline bool user_word(struct unwind_walk *w, __u64 addr, __u64 *
 	__u64 at = addr - w->window_at;
 
 	if (at >= w->window_starts) {
-		if (w->remote) {
+		if (remote) {
 			w->window_starts = 0;
 			w->need = addr;
 			return false;
@@ -179,7 +188,7 @@ static __always_inline bool code_around(struct unwind_walk *w, struct unwind_cod
 {
 	if (c->at == addr)
 		return true;
-	if (w->remote) {
+	if (remote) {
 		w->need_code = addr;
 		return false;
 	}
@@ -214,9 +223,9 @@ static __always_inline __u64 in_ucontext(const struct unwind_walk *w, __u32 reg)
 }
 
 /* Set w->other to a register other than SP, FP and PC, for other_register(). */
-__noinline int read_other(__u32 remote, __u32 reg)
+__noinline int read_other(__u32 reg)
 {
-	struct unwind_walk *w = walk_of(remote);
+	struct unwind_walk *w = this_walk();
 
 	if (!w || reg >= ARCH_REGS)
 		return false;
@@ -233,7 +242,7 @@ __noinline int read_other(__u32 remote, __u32 reg)
  */
 static __always_inline bool other_register(struct unwind_walk *w, __u32 reg, __u64 *value)
 {
-	if (!read_other(w->remote, reg))
+	if (!read_other(reg))
 		return false;
 	*value = w->other;
 	return true;

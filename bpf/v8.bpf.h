@@ -89,7 +89,7 @@ struct {
 	__type(value, struct v8_events);
 } iter_v8_scratch SEC(".maps");
 
-static __always_inline struct v8_events *v8_events_of(bool remote)
+static __always_inline struct v8_events *these_v8_events(void)
 {
 	__u32 zero = 0;
 
@@ -136,11 +136,11 @@ static __always_inline bool v8_builtin(struct unwind_walk *w, const struct runti
 
 	if (!w->v8_table) {
 		if ((at < f->eval[0] || at >= f->eval[1]) &&
-			!find_map(w->remote, w->runtime_bias + f->eval[0]))
+			!find_map(w->runtime_bias + f->eval[0]))
 			return false;
 		w->v8_table = UNWIND_MAP_TABLE(w->word) + 1;
 		w->v8_bias = w->bias - w->runtime_bias;
-		if (!find_map(w->remote, pc))
+		if (!find_map(pc))
 			return false;
 	}
 	at = pc - (w->bias - w->v8_bias);
@@ -419,9 +419,9 @@ static __always_inline bool v8_find_name(
 }
 
 /* Add the words of script_walk.object to the hash of a text. */
-__noinline int v8_words(__u32 remote)
+__noinline int v8_words(void)
 {
-	struct scratch *s = scratch_of(remote);
+	struct scratch *s = this_scratch();
 	__u64 factor, sum = 0;
 
 	if (!WATCHED(RUNTIME_V8) || !s)
@@ -455,7 +455,7 @@ static __always_inline __u64 v8_hash_text(
 		if (copy ? bpf_probe_read_kernel(k->object, n, (void *)at)
 			 : script_read(task, k->object, n, at))
 			return 0;
-		v8_words(s->walk.remote);
+		v8_words();
 		if (len <= SCRIPT_OBJECT_BYTES)
 			break;
 		at += len - SCRIPT_OBJECT_BYTES;
@@ -828,9 +828,9 @@ static __always_inline bool v8_step(struct v8_other *o, struct task_struct *task
  */
 
 /* Take the next number, of seven bits a byte, from the table into `number`. False behind its end. */
-__noinline int v8_number(__u32 remote)
+__noinline int v8_number(void)
 {
-	struct v8_events *ev = v8_events_of(remote);
+	struct v8_events *ev = these_v8_events();
 	volatile __u32 *at;
 	__u64 number = 0;
 
@@ -859,15 +859,15 @@ static __always_inline __s64 v8_signed(__u64 number)
 }
 
 /* One entry: the distance from the last one, which is below zero for an expression, and that of positions. */
-static long v8_entry(__u32 i, bool *is_remote)
+static long v8_entry(__u32 i, void *unused)
 {
-	struct v8_events *ev = v8_events_of(*is_remote);
+	struct v8_events *ev = these_v8_events();
 	__s64 distance;
 
-	if (!ev || !v8_number(*is_remote))
+	if (!ev || !v8_number())
 		return 1;
 	distance = v8_signed(ev->number);
-	if (!v8_number(*is_remote))
+	if (!v8_number())
 		return 1;
 	ev->offset += distance < 0 ? -(distance + 1) : distance;
 	ev->position += v8_signed(ev->number);
@@ -879,10 +879,9 @@ static long v8_entry(__u32 i, bool *is_remote)
 }
 
 /* The position of the last entry up to `target`: `best`, -1 = none. */
-__noinline int v8_entries(__u32 remote)
+__noinline int v8_entries(void)
 {
-	struct v8_events *ev = v8_events_of(remote);
-	bool is_remote = remote;
+	struct v8_events *ev = these_v8_events();
 
 	if (!WATCHED(RUNTIME_V8) || !ev)
 		return 0;
@@ -890,17 +889,17 @@ __noinline int v8_entries(__u32 remote)
 	ev->offset = -1; /* of a function's entry */
 	ev->position = 0;
 	ev->best = -1;
-	bpf_loop(V8_TABLE_BYTES / 2, v8_entry, &is_remote, 0);
+	bpf_loop(V8_TABLE_BYTES / 2, v8_entry, NULL, 0);
 	return 0;
 }
 
 /* One bytecode of baseline code: the table has the size of its machine code. */
-static long v8_baseline(__u32 i, bool *is_remote)
+static long v8_baseline(__u32 i, void *unused)
 {
-	struct v8_events *ev = v8_events_of(*is_remote);
+	struct v8_events *ev = these_v8_events();
 	__u32 at, byte, scale = 0, size = 0;
 
-	if (!ev || (__s64)ev->ended >= ev->target || !v8_number(*is_remote))
+	if (!ev || (__s64)ev->ended >= ev->target || !v8_number())
 		return 1;
 	ev->ended += ev->number;
 	at = ev->bytecode;
@@ -921,19 +920,18 @@ static long v8_baseline(__u32 i, bool *is_remote)
 }
 
 /* The offset of the bytecode whose machine code ends at or behind `target`: `best`, -1 = before the first. */
-__noinline int v8_baselines(__u32 remote)
+__noinline int v8_baselines(void)
 {
-	struct v8_events *ev = v8_events_of(remote);
-	bool is_remote = remote;
+	struct v8_events *ev = these_v8_events();
 
 	if (!WATCHED(RUNTIME_V8) || !ev)
 		return 0;
 	ev->at = ev->bytecode = 0;
 	ev->best = -1;
-	if (!v8_number(remote))
+	if (!v8_number())
 		return 0;
 	ev->ended = ev->number;
-	bpf_loop(V8_TABLE_BYTES, v8_baseline, &is_remote, 0);
+	bpf_loop(V8_TABLE_BYTES, v8_baseline, NULL, 0);
 	return (__s64)ev->ended >= ev->target;
 }
 
@@ -964,7 +962,7 @@ static __always_inline bool v8_source_position(
 	struct task_struct *task, struct scratch *s, struct v8_events *ev, const struct runtime_file *f)
 {
 	struct v8_walk *v = &s->v8;
-	__u32 remote = s->walk.remote, n;
+	__u32 n;
 	__u64 len = 0;
 
 	if (v->kind == V8_UNPLACED || v->position == SCRIPT_POSITION_NONE)
@@ -990,7 +988,7 @@ static __always_inline bool v8_source_position(
 		if (script_read(
 			    task, ev->code.lines + V8_TABLE_BYTES, n, v->bytecode - 1 + f->v8.bytecode_data))
 			return false;
-		if (!v8_baselines(remote) || ev->bytecode > n)
+		if (!v8_baselines() || ev->bytecode > n)
 			return false;
 		ev->target = ev->best < 0 ? 0 : ev->best;
 		if (script_read(task, &v->positions, 8, v->bytecode - 1 + f->v8.bytecode_positions))
@@ -998,7 +996,7 @@ static __always_inline bool v8_source_position(
 	}
 	if (!v8_table(task, ev, f, v->positions))
 		return false;
-	v8_entries(remote);
+	v8_entries();
 	/* the table may go on behind what was read */
 	if (ev->best < 0 || (ev->bytes == V8_TABLE_BYTES - 1 && ev->offset <= ev->target))
 		return false;
@@ -1015,9 +1013,9 @@ static __always_inline bool v8_source_position(
 #define V8_SOME 32 /* words of a source at once */
 
 /* The number of ends of lines in the words from AT on of the part of a source that was read. */
-__noinline int v8_count_some(__u32 remote, __u32 at)
+__noinline int v8_count_some(__u32 at)
 {
-	struct v8_events *ev = v8_events_of(remote);
+	struct v8_events *ev = these_v8_events();
 	__u64 sum = 0, wide;
 
 	if (!WATCHED(RUNTIME_V8) || !ev || at > V8_CHUNK_BYTES / 8 - V8_SOME)
@@ -1039,15 +1037,15 @@ __noinline int v8_count_some(__u32 remote, __u32 at)
 }
 
 /* Count the ends of lines among the bytes of source that were read; what is behind them is zero. */
-static __always_inline void v8_count(struct v8_events *ev, bool remote)
+static __always_inline void v8_count(struct v8_events *ev)
 {
 	for (__u32 at = 0; at < V8_CHUNK_BYTES / 8; at += V8_SOME)
-		ev->lines += v8_count_some(remote, at);
+		ev->lines += v8_count_some(at);
 }
 
-__noinline int v8_clear_some(__u32 remote, __u32 at)
+__noinline int v8_clear_some(__u32 at)
 {
-	struct v8_events *ev = v8_events_of(remote);
+	struct v8_events *ev = these_v8_events();
 
 	if (!WATCHED(RUNTIME_V8) || !ev || at > V8_CHUNK_BYTES / 8 - V8_SOME)
 		return 0;
@@ -1058,7 +1056,7 @@ __noinline int v8_clear_some(__u32 remote, __u32 at)
 }
 
 /* Count the lines of the next part of a source. 1 if that was the last one, or is not readable. */
-static __always_inline long v8_chunk(struct task_struct *task, struct v8_events *ev, bool remote)
+static __always_inline long v8_chunk(struct task_struct *task, struct v8_events *ev)
 {
 	__u32 n = V8_CHUNK_BYTES;
 
@@ -1066,14 +1064,14 @@ static __always_inline long v8_chunk(struct task_struct *task, struct v8_events 
 		return 1;
 	if (ev->left < V8_CHUNK_BYTES) {
 		for (__u32 at = 0; at < V8_CHUNK_BYTES / 8; at += V8_SOME)
-			v8_clear_some(remote, at);
+			v8_clear_some(at);
 		n = ev->left;
 	}
 	barrier_var(n);
 	n &= 2 * V8_CHUNK_BYTES - 1;
 	if (script_read(task, ev->code.lines, n, ev->from))
 		return 1;
-	v8_count(ev, remote);
+	v8_count(ev);
 	ev->from += n;
 	ev->left -= n;
 	return 0;
@@ -1081,9 +1079,9 @@ static __always_inline long v8_chunk(struct task_struct *task, struct v8_events 
 
 static long v8_own_chunk(__u32 i, void *unused)
 {
-	struct v8_events *ev = v8_events_of(false);
+	struct v8_events *ev = these_v8_events();
 
-	return !ev || v8_chunk(NULL, ev, false);
+	return !ev || v8_chunk(NULL, ev);
 }
 
 __noinline int v8_own_chunks(void)
@@ -1097,7 +1095,7 @@ __noinline int v8_own_chunks(void)
 
 static long v8_other_chunk(__u32 i, struct v8_other *o)
 {
-	return !o->task || v8_chunk(o->task, o->ev, true);
+	return !o->task || v8_chunk(o->task, o->ev);
 }
 
 #endif
@@ -1194,10 +1192,10 @@ static __always_inline __u8 v8_text(struct task_struct *task, const struct v8_te
 }
 
 /* Are the texts in the event those that were hashed? */
-__noinline int v8_same(__u32 remote)
+__noinline int v8_same(void)
 {
-	struct scratch *s = scratch_of(remote);
-	struct v8_events *ev = v8_events_of(remote);
+	struct scratch *s = this_scratch();
+	struct v8_events *ev = these_v8_events();
 
 	if (!WATCHED(RUNTIME_V8) || !s || !ev)
 		return 0;
@@ -1234,7 +1232,7 @@ static __always_inline bool v8_send_names(
 		ev->code.file_kind = v8_text(
 			task, &v->file, v->flat, ev->code.file, SCRIPT_FILE_BYTES, &ev->code.file_bytes);
 	/* the texts may have moved since they were hashed, or cannot be read now */
-	if (!v8_same(s->walk.remote))
+	if (!v8_same())
 		return false;
 	bytes = pack(&ev->code);
 	barrier_var(bytes);
@@ -1360,7 +1358,7 @@ __noinline int v8_own(void)
 __noinline int v8_own_begin_name(__u32 i)
 {
 	struct scratch *s = my_scratch();
-	struct v8_events *ev = v8_events_of(false);
+	struct v8_events *ev = these_v8_events();
 
 	return WATCHED(RUNTIME_V8) && s && ev ? v8_begin_name(NULL, NULL, s, ev, i) : V8_END;
 }
@@ -1368,7 +1366,7 @@ __noinline int v8_own_begin_name(__u32 i)
 __noinline int v8_own_function(void)
 {
 	struct scratch *s = my_scratch();
-	struct v8_events *ev = v8_events_of(false);
+	struct v8_events *ev = these_v8_events();
 
 	return WATCHED(RUNTIME_V8) && s && ev ? v8_function(NULL, NULL, s, ev) : V8_END;
 }
@@ -1382,7 +1380,7 @@ static long v8_own_step(__u32 i, void *unused)
 
 static long v8_own_name(__u32 i, void *unused)
 {
-	struct v8_events *ev = v8_events_of(false);
+	struct v8_events *ev = these_v8_events();
 	struct scratch *s = my_scratch();
 	int more;
 
@@ -1478,7 +1476,7 @@ static __always_inline bool name_v8(struct task_struct *other, struct scratch *s
 	struct v8_other o = { .s = s, .task = other };
 
 	if (other) {
-		o.ev = v8_events_of(true);
+		o.ev = these_v8_events();
 		if (!o.ev)
 			return false;
 		s->v8.lost = 0;

@@ -733,7 +733,7 @@ static int load_raw(struct offprogs *p, const struct offcpu_opts *opts, int agg_
 	return rc;
 }
 
-/* SKEL has the same maps as P's base, in the same order. */
+/* SKEL has the same maps as P's base, in the same order. Its own are the constants that differ. */
 static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct err *e)
 {
 	struct bpf_map *mine, *theirs = NULL;
@@ -742,7 +742,8 @@ static int share_maps(const struct offprogs *p, struct offcpu_bpf *skel, struct 
 	bpf_object__for_each_map(mine, skel->obj)
 	{
 		theirs = bpf_object__next_map(p->base->obj, theirs);
-		rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
+		if (mine != skel->maps.rodata_part)
+			rc = rc ? rc : bpf_map__reuse_fd(mine, bpf_map__fd(theirs));
 	}
 	return rc ? err_sys(e, rc, "cannot share the BPF maps") : 0;
 }
@@ -756,6 +757,7 @@ static int open_part(struct offprogs *p, bool iters, bool bare, struct offcpu_bp
 	if (!*ret)
 		return err_nomem(e, "the BPF programs");
 	bpf_hooks_set(&p->hook, (*ret)->obj);
+	(*ret)->rodata_part->remote = iters;
 	bpf_object__for_each_program(prog, (*ret)->obj)
 		bpf_program__set_autoload(prog, bpf_hooks_is_iter(prog) == iters);
 	return share_maps(p, *ret, e);
