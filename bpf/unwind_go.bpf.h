@@ -124,9 +124,8 @@ __noinline int go_by_tls(__u32 kind, __u32 cfa_off, __u32 fp_off, __u32 ra_off)
 /* Find the CFA by R; false if the walk has ended. */
 static __always_inline bool go_cfa(struct unwind_walk *w, const struct unwind_rule *r)
 {
-	int why = r->cfa == UNWIND_CFA_GO_SAVED
-			  ? go_saved(r->cfa_off, r->fp_off, r->ra_off)
-			  : go_by_tls(r->reg, r->cfa_off, r->fp_off, r->ra_off);
+	int why = r->cfa == UNWIND_CFA_GO_SAVED ? go_saved(r->cfa_off, r->fp_off, r->ra_off)
+						: go_by_tls(r->reg, r->cfa_off, r->fp_off, r->ra_off);
 
 	if (!why)
 		return true;

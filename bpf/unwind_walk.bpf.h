@@ -98,8 +98,8 @@ struct unwind_walk {
 
 /*
  * Do these programs walk tasks that are not current? The iterators do, and no others. A constant of each of
- * the two objects by itself (record/bpf.c), so that the verifier follows only what is executed there. Mode raw
- * has no iterators that walk.
+ * the two objects by itself (record/bpf.c), so that the verifier follows only what is executed there. Mode
+ * raw has no iterators that walk.
  */
 #ifdef OFFCPU_RAW
 enum { remote = 0 };

@@ -135,8 +135,7 @@ static __always_inline bool v8_builtin(struct unwind_walk *w, const struct runti
 	__u64 at = pc - w->runtime_bias;
 
 	if (!w->v8_table) {
-		if ((at < f->eval[0] || at >= f->eval[1]) &&
-			!find_map(w->runtime_bias + f->eval[0]))
+		if ((at < f->eval[0] || at >= f->eval[1]) && !find_map(w->runtime_bias + f->eval[0]))
 			return false;
 		w->v8_table = UNWIND_MAP_TABLE(w->word) + 1;
 		w->v8_bias = w->bias - w->runtime_bias;
