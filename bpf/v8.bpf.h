@@ -1112,6 +1112,61 @@ static __always_inline void v8_chunks(
 }
 
 /*
+ * Halve what the line of `target` is searched for in. 1 if it is found, or if the
+ * end of a line is not readable: then N is not 0.
+ */
+static __always_inline long v8_line_step(
+	struct task_struct *task, const struct v8_walk *v, struct v8_events *ev)
+{
+	__u64 half = ev->n / 2, at = ev->lo + half, end;
+
+	if (!ev->n || script_read(task, &end, 8, v->line_ends - 1 + 16 + at * 8))
+		return 1;
+	if ((__s32)(end >> 32) < (__s32)ev->target) {
+		ev->lo = at + 1;
+		half = ev->n - half - 1;
+	}
+	ev->n = half;
+	return 0;
+}
+
+static long v8_own_line(__u32 i, void *unused)
+{
+	struct v8_events *ev = these_v8_events();
+	struct scratch *s = my_scratch();
+
+	return !ev || !s || v8_line_step(NULL, &s->v8, ev);
+}
+
+__noinline int v8_own_lines(void)
+{
+	if (WATCHED(RUNTIME_V8))
+		bpf_loop(V8_LINES_STEPS, v8_own_line, NULL, 0);
+	return 0;
+}
+
+#ifndef OFFCPU_RAW
+
+static long v8_other_line(__u32 i, struct v8_other *o)
+{
+	return !o->task || v8_line_step(o->task, &o->s->v8, o->ev);
+}
+
+#endif
+
+/* Search the ends of the script's lines for that of `target`: sets LO, and N, which is 0 if it is known. */
+static __always_inline void v8_find_line(struct v8_other *o, struct task_struct *task)
+{
+#ifndef OFFCPU_RAW
+	if (task) {
+		bpf_loop(V8_LINES_STEPS, v8_other_line, o, 0);
+		return;
+	}
+#endif
+	v8_own_lines();
+}
+
+/*
  * The line of POSITION in the script of the function that was read, from 1; 0 =
  * not known. V8 has a list of the ends of lines once it has needed it itself.
  * Else they are counted.
@@ -1119,31 +1174,20 @@ static __always_inline void v8_chunks(
 static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *task, struct scratch *s,
 	struct v8_events *ev, const struct runtime_file *f, __u32 position)
 {
-	volatile __u64 *lo = &ev->lo, *n = &ev->n;
 	struct v8_walk *v = &s->v8;
-	__u64 *head = ev->words, end = 0, line;
+	__u64 *head = ev->words, line;
 
 	if (!v->source || !V8_IS_NUMBER(v->first_line))
 		return 0;
 	if (V8_IS_OBJECT(v->line_ends) && !script_read(task, head, 16, v->line_ends - 1) &&
 		v8_is(task, head[0], f->v8.type_array, 1) && V8_IS_NUMBER(head[1]) && head[1]) {
-		*lo = 0;
-		*n = head[1] >> 32;
-		for (int i = 0; i < V8_LINES_STEPS; i++) {
-			__u64 all = *n, half = all / 2, first = *lo;
-
-			if (!all)
-				break;
-			if (script_read(task, &end, 8, v->line_ends - 1 + 16 + (first + half) * 8))
-				return 0;
-			if ((__s32)(end >> 32) < (__s32)position) {
-				*lo = first + half + 1;
-				*n = all - half - 1;
-			} else {
-				*n = half;
-			}
-		}
-		line = *lo;
+		ev->lo = 0;
+		ev->n = head[1] >> 32;
+		ev->target = position;
+		v8_find_line(o, task);
+		if (ev->n)
+			return 0;
+		line = ev->lo;
 	} else {
 		if (!v8_find_string(o, task, s, v->source) || position > v->text.len)
 			return 0;
