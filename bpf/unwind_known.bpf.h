@@ -158,6 +158,7 @@ __noinline int known_trail(__u64 ra_at, __u64 rule_at)
 static __always_inline bool known_steps(
 	struct unwind_walk *w, __u64 *frames, const struct unwind_known_sets *known)
 {
+	/* known_can(): `exact` is 1 of the innermost frame, or 0 */
 	__u64 frame = w->pc, pc = w->pc - 1 + w->exact, tag = w->tag, salt = known_salt(tag);
 	__u32 n = w->len, at = n;
 
