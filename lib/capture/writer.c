@@ -717,6 +717,11 @@ static size_t n_old(const struct ring *r, uint64_t now_ns)
 	return n;
 }
 
+static bool is_full(int code)
+{
+	return code == -ENOSPC || code == -EDQUOT;
+}
+
 /* Write B behind the others. If the disk is full, drop the older half of them, and so on. */
 static int write_to_ring(struct ring *r, const struct batch *b, uint64_t *len)
 {
@@ -730,7 +735,7 @@ static int write_to_ring(struct ring *r, const struct batch *b, uint64_t *len)
 		*len = 0;
 		code = lseek(r->fd, (off_t)r->end, SEEK_SET) < 0 ? -errno
 								 : write_all(r->fd, v, 2 * b->n, len);
-		if (code != -ENOSPC || !r->n)
+		if (!is_full(code) || !r->n)
 			return code;
 		drop_first(r, (r->n + 1) / 2);
 	}
@@ -752,7 +757,13 @@ static int fill_ring(struct cap_writer *w, uint64_t time_ns)
 		code = -ENOMEM;
 	if (!code && b.n)
 		code = write_to_ring(r, &b, &part.len);
-	if (!code) {
+	if (is_full(code)) {
+		/* it alone has no room: then it is what is dropped */
+		code = ftruncate(r->fd, (off_t)r->end) == 0 ? 0 : -errno;
+		r->lost += part.waits;
+		r->lost_ns += part.waits_ns;
+		r->since_ns = time_ns;
+	} else if (!code) {
 		r->end += part.len;
 		r->parts[r->first + r->n++] = part;
 	}
@@ -804,26 +815,6 @@ static int write_part(struct cap_writer *w, const struct ring_part *part)
 	return code;
 }
 
-/*
- * Each part is copied before its place is released, so the disk must have room for the largest, and for what
- * else is to be written. If it has not, drop the oldest parts.
- */
-static void make_room(struct cap_writer *w)
-{
-	const off_t end = lseek(w->fd, 0, SEEK_CUR);
-	struct ring *r = &w->ring;
-	uint64_t need = 1 << 16, largest = 0;
-
-	for (size_t i = 0; i < CAPTURE_RECORD_TYPES; i++)
-		need += w->queues[i].records.len;
-	for (size_t i = 0; i < r->n; i++)
-		largest = MAX(largest, r->parts[r->first + i].len);
-	need += largest;
-	while (w->regular && r->n && fallocate(w->fd, FALLOC_FL_KEEP_SIZE, end, (off_t)need) != 0 &&
-		errno == ENOSPC)
-		drop_first(r, 1);
-}
-
 #define END_BYTES 16384 /* the counters at the end, and what is a second old */
 
 /* What the queues but those of the ring will take in the capture. */
@@ -838,6 +829,31 @@ static uint64_t queued_bytes(const struct cap_writer *w)
 			sum += q->records.len + (q->n_cuts + 1) * CAPTURE_BLOCK_HEAD_LEN;
 	}
 	return sum;
+}
+
+/* Reserve NEED bytes of the disk for the capture. If it has not got them, drop the oldest parts. */
+static void reserve(struct cap_writer *w, uint64_t need)
+{
+	const off_t end = lseek(w->fd, 0, SEEK_CUR);
+	struct ring *r = &w->ring;
+
+	while (w->regular && r->n && fallocate(w->fd, FALLOC_FL_KEEP_SIZE, end, (off_t)need) != 0 &&
+		is_full(-errno))
+		drop_first(r, 1);
+}
+
+/*
+ * Room for all that is queued, and for a copy of the largest part: each part is
+ * copied before its place is given back.
+ */
+static uint64_t whole_bytes(const struct cap_writer *w)
+{
+	const struct ring *r = &w->ring;
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		largest = MAX(largest, r->parts[r->first + i].len);
+	return queued_bytes(w) + largest + (1 << 16);
 }
 
 /* Drop the oldest parts until the rest fits into the capture. */
@@ -955,17 +971,17 @@ static int write_all_queues(struct cap_writer *w, uint64_t time_ns, bool whole, 
 	if (last)
 		drop_names(w);
 	keep_to_size(w);
+	reserve(w, whole ? whole_bytes(w) : queued_bytes(w));
 	if (whole) {
-		make_room(w);
 		put_kept(w, time_ns);
 		put_counts(w, last);
 	}
 	code = code ? code : write_queues(w, 0, TABLES);
-	if (code || !whole)
-		return code;
-	code = write_ring(w);
-	code = code ? code : write_queues(w, TIMED, ARRAY_LEN(order));
-	/* release what make_room() has reserved and nothing needed */
+	if (whole) {
+		code = code ? code : write_ring(w);
+		code = code ? code : write_queues(w, TIMED, ARRAY_LEN(order));
+	}
+	/* release what was reserved and not needed */
 	if (w->regular && !code && ftruncate(w->fd, lseek(w->fd, 0, SEEK_CUR)) != 0)
 		code = -errno;
 	return code;

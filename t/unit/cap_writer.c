@@ -12,7 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -945,6 +947,70 @@ static void test_full_ring(struct tap *t)
 		"and so does that for a file system without");
 }
 
+/* Fill the disk that P is on with a file of that name. */
+static void fill_disk(const char *p)
+{
+	static const char page[4096];
+	int fd = open(p, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	if (fd < 0)
+		abort();
+	while (write(fd, page, sizeof(page)) > 0)
+		;
+	close(fd);
+}
+
+/* What others refer to is written while the disk is full: the oldest of the ring makes room for it. */
+static void test_full_disk(struct tap *t)
+{
+	enum { N = 20000, FILES = 1000 };
+	const char *const names[] = { "a ring on a full disk makes room for what is no wait",
+		"what it dropped is counted, and the rest is there" };
+	struct cap_file file = sample_files[0];
+	struct cap_reader *c = NULL;
+	struct cap_writer *w;
+	struct err e = { 0 };
+	uint64_t lost, lost_ns;
+	bool fine = true;
+	char disk[64], p[80];
+
+	snprintf(disk, sizeof(disk), "%s", in_dir("disk"));
+	snprintf(p, sizeof(p), "%s/capture", disk);
+	if (mkdir(disk, 0700) != 0)
+		abort();
+	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+		mount("none", disk, "tmpfs", 0, "size=4m") != 0) {
+		for (size_t i = 0; i < ARRAY_LEN(names); i++)
+			tap_skip(t, names[i], "no tmpfs can be mounted here");
+		rmdir(disk);
+		return;
+	}
+	w = with_stacks_in(p);
+	cap_writer_host(w, &sample_host);
+	cap_writer_ring(w, result_file_scratch(p, NULL), UINT64_C(500000000000), 0);
+	for (uint64_t i = 1; i <= 4 && fine; i++) {
+		queue_second(w, i, N);
+		fine = cap_writer_flush(w, MONO + i * 1000000000, &e) == 0;
+	}
+	snprintf(p, sizeof(p), "%s/other", disk);
+	fill_disk(p);
+	for (file.id = 1; file.id <= FILES; file.id++)
+		cap_writer_file(w, &file);
+	tap_ok(t, fine && cap_writer_flush(w, MONO + UINT64_C(5000000000), &e) == 0, "%s", names[0]);
+	cap_writer_overwritten(w, &lost, &lost_ns);
+	unlink(p);
+	snprintf(p, sizeof(p), "%s/capture", disk);
+	fine = cap_writer_finish(w, &(struct cap_trailer){ .stop_ns = MONO + UINT64_C(6000000000) }, &e) == 0;
+	cap_writer_close(w);
+	tap_ok(t,
+		fine && cap_reader_load_waits(p, &c, NULL) == 0 && c->complete && c->n_files == FILES + 1 &&
+			lost >= N && lost < UINT64_C(4) * N && c->n_waits == 4 * N - lost,
+		"%s", names[1]);
+	cap_reader_free(c);
+	umount(disk);
+	rmdir(disk);
+}
+
 /* Many addresses with the same name: its strings are not repeated. */
 static void test_strings(struct tap *t)
 {
@@ -1190,6 +1256,7 @@ int main(void)
 	test_max_size_full(&t);
 	test_counters(&t);
 	test_full_ring(&t);
+	test_full_disk(&t);
 	test_strings(&t);
 	test_golden(&t);
 	tap_ok(&t, WTERMSIG(broken_pipe(false)) == SIGPIPE,
