@@ -289,13 +289,6 @@ static __always_inline bool v8_string_hop(struct task_struct *task, struct v8_wa
 	return true;
 }
 
-static long v8_own_hop(__u32 i, void *unused)
-{
-	struct scratch *s = my_scratch();
-
-	return !s || !v8_string_hop(NULL, &s->v8) || !s->v8.string;
-}
-
 /* Of a task that is not current: on the stack of the function that goes through its frames. */
 struct v8_other {
 	struct scratch *s;
@@ -303,14 +296,36 @@ struct v8_other {
 	struct task_struct *task;
 };
 
-#ifndef OFFCPU_RAW
-
-static long v8_other_hop(__u32 i, struct v8_other *o)
-{
-	return !o->task || !v8_string_hop(o->task, &o->s->v8) || !o->s->v8.string;
-}
-
+/*
+ * A loop of the kernel's, which ends where END is true; it has `task` and its scratch `s`. Two callbacks: a
+ * program that may not sleep is refused if what it calls could, be it executed or not.
+ */
+#define V8_OWN_LOOP(name, end)                                                                               \
+	static long v8_own_##name(__u32 i, void *unused)                                                     \
+	{                                                                                                    \
+		struct task_struct *task = NULL;                                                             \
+		struct scratch *s = my_scratch();                                                            \
+                                                                                                             \
+		return !s || (end);                                                                          \
+	}
+#ifdef OFFCPU_RAW
+#define V8_LOOP(name, end) V8_OWN_LOOP(name, end)
+#define V8_REPEAT(times, name) bpf_loop(times, v8_own_##name, NULL, 0)
+#else
+#define V8_LOOP(name, end)                                                                                   \
+	V8_OWN_LOOP(name, end)                                                                               \
+	static long v8_other_##name(__u32 i, struct v8_other *o)                                             \
+	{                                                                                                    \
+		struct task_struct *task = o->task;                                                          \
+		struct scratch *s = o->s;                                                                    \
+                                                                                                             \
+		return !task || !s || (end);                                                                 \
+	}
+#define V8_REPEAT(times, name)                                                                               \
+	(task ? bpf_loop(times, v8_other_##name, o, 0) : bpf_loop(times, v8_own_##name, NULL, 0))
 #endif
+
+V8_LOOP(hop, !v8_string_hop(task, &s->v8) || !s->v8.string)
 
 /* Find the characters of STRING: sets `text`. */
 static __always_inline bool v8_find_string(
@@ -322,12 +337,7 @@ static __always_inline bool v8_find_string(
 	v->unread = 0;
 	v->text.at = v->text.kind = v->text.copied = 0;
 	v->text.len = V8_NO_LENGTH;
-#ifndef OFFCPU_RAW
-	if (task)
-		bpf_loop(V8_HOPS, v8_other_hop, o, 0);
-	else
-#endif
-		bpf_loop(V8_HOPS, v8_own_hop, NULL, 0);
+	V8_REPEAT(V8_HOPS, hop);
 	if (v->text.kind)
 		return true;
 	v->text.len = 0;
@@ -372,21 +382,7 @@ static __always_inline bool v8_part(struct task_struct *task, struct v8_walk *v)
 	return v->n_parts;
 }
 
-static long v8_own_part(__u32 i, void *unused)
-{
-	struct scratch *s = my_scratch();
-
-	return !s || !v8_part(NULL, &s->v8);
-}
-
-#ifndef OFFCPU_RAW
-
-static long v8_other_part(__u32 i, struct v8_other *o)
-{
-	return !o->task || !v8_part(o->task, &o->s->v8);
-}
-
-#endif
+V8_LOOP(part, !v8_part(task, &s->v8))
 
 /* Find the characters of a name, which may be in several parts: sets `text`. */
 static __always_inline bool v8_find_name(
@@ -401,12 +397,7 @@ static __always_inline bool v8_find_name(
 	v->unread = 1;
 	v->parts[0] = string;
 	v->n_parts = 1;
-#ifndef OFFCPU_RAW
-	if (task)
-		bpf_loop(2 * V8_PARTS, v8_other_part, o, 0);
-	else
-#endif
-		bpf_loop(2 * V8_PARTS, v8_own_part, NULL, 0);
+	V8_REPEAT(2 * V8_PARTS, part);
 	if (v->n_parts || !v->text.len) {
 		v->text.len = 0;
 		return false;
@@ -702,21 +693,7 @@ static __always_inline bool v8_scan(struct task_struct *task, struct scratch *s)
 	return !v->found;
 }
 
-static long v8_own_scan(__u32 i, void *unused)
-{
-	struct scratch *s = my_scratch();
-
-	return !s || !v8_scan(NULL, s);
-}
-
-#ifndef OFFCPU_RAW
-
-static long v8_other_scan(__u32 i, struct v8_other *o)
-{
-	return !o->task || !v8_scan(o->task, o->s);
-}
-
-#endif
+V8_LOOP(scan, !v8_scan(task, s))
 
 /* Find the code that PC is in: `found`, 0 = none. */
 static __always_inline void v8_find_code(
@@ -728,12 +705,7 @@ static __always_inline void v8_find_code(
 	if (!V8_IS_OBJECT(code) || script_read(task, &v->code_map, 8, code - 1))
 		return;
 	v->scan = (pc - 1) & ~(__u64)(V8_CODE_ALIGN - 1);
-#ifndef OFFCPU_RAW
-	if (task)
-		bpf_loop(V8_SCAN, v8_other_scan, o, 0);
-	else
-#endif
-		bpf_loop(V8_SCAN, v8_own_scan, NULL, 0);
+	V8_REPEAT(V8_SCAN, scan);
 }
 
 /* Is the frame that was read one of the interpreter? */
@@ -1055,11 +1027,12 @@ __noinline int v8_clear_some(__u32 at)
 }
 
 /* Count the lines of the next part of a source. 1 if that was the last one, or is not readable. */
-static __always_inline long v8_chunk(struct task_struct *task, struct v8_events *ev)
+static __always_inline long v8_chunk(struct task_struct *task)
 {
+	struct v8_events *ev = these_v8_events();
 	__u32 n = V8_CHUNK_BYTES;
 
-	if (!ev->left)
+	if (!ev || !ev->left)
 		return 1;
 	if (ev->left < V8_CHUNK_BYTES) {
 		for (__u32 at = 0; at < V8_CHUNK_BYTES / 8; at += V8_SOME)
@@ -1076,50 +1049,21 @@ static __always_inline long v8_chunk(struct task_struct *task, struct v8_events 
 	return 0;
 }
 
-static long v8_own_chunk(__u32 i, void *unused)
-{
-	struct v8_events *ev = these_v8_events();
-
-	return !ev || v8_chunk(NULL, ev);
-}
-
-__noinline int v8_own_chunks(void)
-{
-	if (WATCHED(RUNTIME_V8))
-		bpf_loop(V8_CHUNKS, v8_own_chunk, NULL, 0);
-	return 0;
-}
-
-#ifndef OFFCPU_RAW
-
-static long v8_other_chunk(__u32 i, struct v8_other *o)
-{
-	return !o->task || v8_chunk(o->task, o->ev);
-}
-
-#endif
-
-static __always_inline void v8_chunks(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
-{
-#ifndef OFFCPU_RAW
-	if (task) {
-		bpf_loop(V8_CHUNKS, v8_other_chunk, o, 0);
-		return;
-	}
-#endif
-	v8_own_chunks();
-}
+V8_LOOP(chunk, v8_chunk(task))
 
 /*
  * Halve what the line of `target` is searched for in. 1 if it is found, or if the
  * end of a line is not readable: then N is not 0.
  */
-static __always_inline long v8_line_step(
-	struct task_struct *task, const struct v8_walk *v, struct v8_events *ev)
+static __always_inline long v8_halve(struct task_struct *task, const struct v8_walk *v)
 {
-	__u64 half = ev->n / 2, at = ev->lo + half, end;
+	struct v8_events *ev = these_v8_events();
+	__u64 half, at, end;
 
+	if (!ev)
+		return 1;
+	half = ev->n / 2;
+	at = ev->lo + half;
 	if (!ev->n || script_read(task, &end, 8, v->line_ends - 1 + 16 + at * 8))
 		return 1;
 	if ((__s32)(end >> 32) < (__s32)ev->target) {
@@ -1130,41 +1074,7 @@ static __always_inline long v8_line_step(
 	return 0;
 }
 
-static long v8_own_line(__u32 i, void *unused)
-{
-	struct v8_events *ev = these_v8_events();
-	struct scratch *s = my_scratch();
-
-	return !ev || !s || v8_line_step(NULL, &s->v8, ev);
-}
-
-__noinline int v8_own_lines(void)
-{
-	if (WATCHED(RUNTIME_V8))
-		bpf_loop(V8_LINES_STEPS, v8_own_line, NULL, 0);
-	return 0;
-}
-
-#ifndef OFFCPU_RAW
-
-static long v8_other_line(__u32 i, struct v8_other *o)
-{
-	return !o->task || v8_line_step(o->task, &o->s->v8, o->ev);
-}
-
-#endif
-
-/* Search the ends of the script's lines for that of `target`: sets LO, and N, which is 0 if it is known. */
-static __always_inline void v8_find_line(struct v8_other *o, struct task_struct *task)
-{
-#ifndef OFFCPU_RAW
-	if (task) {
-		bpf_loop(V8_LINES_STEPS, v8_other_line, o, 0);
-		return;
-	}
-#endif
-	v8_own_lines();
-}
+V8_LOOP(line, v8_halve(task, &s->v8))
 
 /*
  * The line of POSITION in the script of the function that was read, from 1; 0 =
@@ -1184,7 +1094,7 @@ static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *tas
 		ev->lo = 0;
 		ev->n = head[1] >> 32;
 		ev->target = position;
-		v8_find_line(o, task);
+		V8_REPEAT(V8_LINES_STEPS, line);
 		if (ev->n)
 			return 0;
 		line = ev->lo;
@@ -1197,7 +1107,7 @@ static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *tas
 		ev->lines = 0;
 		if (ev->left > V8_CHUNKS * V8_CHUNK_BYTES)
 			return 0;
-		v8_chunks(o, task, s, ev);
+		V8_REPEAT(V8_CHUNKS, chunk);
 		if (ev->left)
 			return 0;
 		line = ev->lines;
