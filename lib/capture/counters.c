@@ -17,7 +17,8 @@ static const struct counter counters[] = {
 		"the kernel did not report the end, which is computed" },
 	{ "waits.summed", COUNTER_NOTE, "wait or sample", "waits and samples",
 		"kept as a part of sums alone: the ring buffer was nearly full" },
-	{ "waits.overwritten", COUNTER_NOTE, "wait", "waits", "older than what --keep or --max-size keeps" },
+	{ "waits.overwritten", COUNTER_NOTE, "wait", "waits",
+		"older than what --keep or --max-size keeps, or than the disk has room for" },
 	{ "waits.overwritten_ns", COUNTER_PLAIN, NULL, NULL, "of these" },
 	{ "clock.back", COUNTER_PLAIN, "wait", "waits", "ended before it began, counted as 0 ns" },
 

@@ -56,6 +56,7 @@ struct ring {
 	uint64_t since_ns; /* it has everything since then */
 	uint64_t waits, waits_ns; /* that were queued for the next part */
 	uint64_t lost, lost_ns; /* dropped */
+	uint64_t copied, copied_ns; /* into the capture */
 	uint64_t names; /* that were dropped at the end */
 };
 
@@ -893,12 +894,15 @@ static int write_ring(struct cap_writer *w)
 	struct ring *r = &w->ring;
 	int code = 0;
 
-	for (size_t i = 0; i < r->n && !code; i++) {
+	for (size_t i = 0; i < r->n; i++) {
 		const struct ring_part *p = &r->parts[r->first + i];
 
 		code = p->len ? write_part(w, p) : 0;
-		if (!code)
-			release_before(r, p->at + p->len);
+		if (code)
+			break;
+		r->copied += p->waits;
+		r->copied_ns += p->waits_ns;
+		release_before(r, p->at + p->len);
 	}
 	if (code)
 		return code;
@@ -944,13 +948,15 @@ void cap_writer_waits(const struct cap_writer *w, uint64_t *count, uint64_t *ns)
 /*
  * A flush has failed, whose first block would be the one numbered SEQ, after BYTES. Take back what it has
  * written: its counters are missing, and without it the file agrees with those of the flush before. Not the
- * first flush, which is better than nothing.
+ * first flush, which is better than nothing. Of a ring there is what was copied.
  */
 static void take_back(struct cap_writer *w, uint32_t seq, uint64_t bytes)
 {
-	w->n_waits = w->flushed;
-	w->n_waits_ns = w->flushed_ns;
-	if (w->ring.fd || !w->regular || !w->has_flush)
+	const struct ring *r = &w->ring;
+
+	w->n_waits = r->fd ? r->copied + r->lost : w->flushed;
+	w->n_waits_ns = r->fd ? r->copied_ns + r->lost_ns : w->flushed_ns;
+	if (r->fd || !w->regular || !w->has_flush)
 		return;
 	cut_back(w, w->bytes - bytes);
 	w->seq = seq;

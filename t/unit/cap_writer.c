@@ -918,7 +918,7 @@ static void test_full_ring(struct tap *t)
 	struct cap_writer *w = with_stacks_in(p);
 	struct cap_reader *c = NULL;
 	struct err e = { 0 };
-	uint64_t lost, lost_ns;
+	uint64_t n, ns;
 	bool fine = true;
 
 	cap_writer_host(w, &sample_host);
@@ -934,7 +934,8 @@ static void test_full_ring(struct tap *t)
 			strstr(e.msg, "cannot write to '"),
 		"a ring that cannot be written is an error");
 	limit(RLIM_INFINITY);
-	cap_writer_overwritten(w, &lost, &lost_ns);
+	cap_writer_waits(w, &n, &ns);
+	tap_ok(t, !n && !ns, "what is in the ring does not count as written then");
 	cap_writer_close(w);
 	if (cap_reader_load_waits(p, &c, NULL) != 0)
 		abort();
@@ -965,12 +966,13 @@ static void test_full_disk(struct tap *t)
 {
 	enum { N = 20000, FILES = 1000 };
 	const char *const names[] = { "a ring on a full disk makes room for what is no wait",
-		"what it dropped is counted, and the rest is there" };
+		"what it dropped is counted, and the rest is there",
+		"a disk without any room is an error, and no wait of the ring counts as written" };
 	struct cap_file file = sample_files[0];
 	struct cap_reader *c = NULL;
 	struct cap_writer *w;
 	struct err e = { 0 };
-	uint64_t lost, lost_ns;
+	uint64_t lost, lost_ns, n, ns;
 	bool fine = true;
 	char disk[64], p[80];
 
@@ -1007,6 +1009,19 @@ static void test_full_disk(struct tap *t)
 			lost >= N && lost < UINT64_C(4) * N && c->n_waits == 4 * N - lost,
 		"%s", names[1]);
 	cap_reader_free(c);
+	unlink(p);
+	w = with_stacks_in(p);
+	cap_writer_ring(w, result_file_scratch(p, NULL), UINT64_C(500000000000), 0);
+	snprintf(p, sizeof(p), "%s/other", disk);
+	fill_disk(p);
+	for (file.id = 1; file.id <= FILES; file.id++)
+		cap_writer_file(w, &file);
+	queue_second(w, 1, N);
+	fine = cap_writer_flush(w, MONO + 1000000000, &e) == -ENOSPC;
+	cap_writer_waits(w, &n, &ns);
+	cap_writer_overwritten(w, &lost, &lost_ns);
+	tap_ok(t, fine && !n && !ns && lost == N, "%s", names[2]);
+	cap_writer_close(w);
 	umount(disk);
 	rmdir(disk);
 }
