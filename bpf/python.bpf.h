@@ -296,19 +296,66 @@ __noinline int python_own_frame(void)
 	return WATCHED(RUNTIME_PYTHON) && f && python_frame(NULL, &s->script, f);
 }
 
-#define PYTHON_FUNCTION_BYTES 96 /* of a function, from its code on */
+/* Read the function of current's frame, and its neighbours if its caller's function is one. */
+__noinline int python_own_functions(void)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+	struct python_near *near;
+	struct script_walk *k;
+	__u64 at, caller;
+
+	if (!WATCHED(RUNTIME_PYTHON) || !f)
+		return false;
+	k = &s->script;
+	near = &k->near;
+	at = FRAME_WORD(k, f->frame_function) + f->function_code;
+	caller = FRAME_WORD(k, f->frame_back) - k->window_at;
+	if (caller < k->window_len && caller + f->frame_bytes <= k->window_len) {
+		caller = WINDOW_WORD(k, caller + f->frame_function) + f->function_code;
+		near->at = caller > at ? at : at - (PYTHON_NEAR - 8);
+		near->starts = PYTHON_NEAR;
+		if (caller != at && caller - near->at < PYTHON_NEAR &&
+			!script_read(NULL, near->bytes, PYTHON_NEAR - 8 + PYTHON_FUNCTION_BYTES, near->at))
+			return true;
+	}
+	near->at = at;
+	near->starts = 8;
+	if (!script_read(NULL, near->bytes, PYTHON_FUNCTION_BYTES, at))
+		return true;
+	near->starts = 0;
+	return false;
+}
 
 /* The number that tells that the code object at CODE, of current's frame, is the one that was read; 0 = none.
  */
 static __always_inline __u32 python_stamp(struct script_walk *k, const struct runtime_file *f, __u64 code)
 {
+	const struct python_near *near = &k->near;
+	const __u8 *function;
+	__u64 at;
+
 	if (!(f->flags & PYTHON_FUNCTION_VERSION))
 		return k->counter;
-	if (script_read(NULL, k->object, PYTHON_FUNCTION_BYTES,
-		    FRAME_WORD(k, f->frame_function) + f->function_code) ||
-		OBJECT_WORD(k, 0) != code)
+	at = FRAME_WORD(k, f->frame_function) + f->function_code;
+	if (at - near->at >= near->starts && !python_own_functions())
 		return 0;
-	return *(__u32 *)(k->object + (f->function_version & 124));
+	at -= near->at;
+	barrier_var(at);
+	function = near->bytes + (at & (PYTHON_NEAR - 8));
+	return *(const __u64 *)function == code ? *(const __u32 *)(function + (f->function_version & 124)) : 0;
+}
+
+/* Note the stamp of the code object at CODE, which is about to be read. */
+__noinline int python_own_stamp(__u64 code)
+{
+	struct scratch *s = my_scratch();
+	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
+
+	if (!WATCHED(RUNTIME_PYTHON) || !f)
+		return false;
+	s->script.stamp = python_stamp(&s->script, f, code);
+	return true;
 }
 
 /* Is the code object at CODE still the one that was read? */
@@ -329,7 +376,7 @@ static __always_inline bool python_knows(
 	return true;
 }
 
-/* Read the code object of the frame, and keep what is known of it. */
+/* Read the code object at CODE; its stamp in the scratch, if it has one, tells for how long that will be known. */
 __noinline int python_own_code(__u64 code)
 {
 	struct scratch *s = my_scratch();
@@ -337,7 +384,7 @@ __noinline int python_own_code(__u64 code)
 	struct python_known *known;
 	struct python_knowns *all;
 	struct script_walk *k;
-	__u32 zero = 0, stamp;
+	__u32 zero = 0;
 
 	if (!WATCHED(RUNTIME_PYTHON) || !f)
 		return false;
@@ -346,9 +393,8 @@ __noinline int python_own_code(__u64 code)
 		return false;
 	/* an object that is there was counted: else this is not the counter */
 	if (k->counter && CODE_INT(k, f->code_version) >= k->counter)
-		k->counter = 0;
-	stamp = python_stamp(k, f, code);
-	if (!stamp)
+		k->counter = k->stamp = 0;
+	if (!k->stamp)
 		return true;
 	all = bpf_map_lookup_elem(&python_known, &zero);
 	if (!all)
@@ -357,9 +403,18 @@ __noinline int python_own_code(__u64 code)
 	known->code = code;
 	known->seed = k->seed;
 	known->check = k->check;
-	known->stamp = stamp;
+	known->stamp = k->stamp;
 	known->begun = k->begun;
 	return true;
+}
+
+/* Read the code object at CODE of the frame. */
+static __always_inline bool python_frame_code(
+	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 code)
+{
+	if (task)
+		return python_code(task, k, f, code);
+	return python_own_stamp(code) && python_own_code(code);
 }
 
 /* Walk one frame. False if there are no more, or the reason is set. */
@@ -384,8 +439,7 @@ static __always_inline bool python_step(
 		return true;
 	}
 	code = FRAME_WORD(k, f->frame_code) & ~3ULL; /* 3.14 marks references that are not counted */
-	if (code != k->code && !python_knows(k, f, all, code) &&
-		!(task ? python_code(task, k, f, code) : python_own_code(code)))
+	if (code != k->code && !python_knows(k, f, all, code) && !python_frame_code(task, k, f, code))
 		return false;
 	at = k->calls[call & (OFFCPU_DEPTH_MAX - 1)];
 	position = python_position(k, f, code);

@@ -53,7 +53,7 @@ static __always_inline bool python_sum_code(
 	if (python_knows(k, f, all, code))
 		return true;
 	if (k->counter || (f->flags & PYTHON_FUNCTION_VERSION && python_learns(s)))
-		return python_own_code(code);
+		return python_frame_code(NULL, k, f, code);
 	k->check = mix(python_code_sum(NULL, k, f, code), k->seed ^ code);
 	k->code = code;
 	return k->reason == SCRIPT_NONE;

@@ -94,6 +94,16 @@ struct python_same {
 	struct offcpu_stack_id id; /* of the stack that they are known to make; hi == 0: none */
 };
 
+#define PYTHON_NEAR 1024
+#define PYTHON_FUNCTION_BYTES 96 /* of a function, from its code on */
+
+/* Functions of CPython near each other, as those of a module often are: they were made in turn. */
+struct python_near {
+	__u64 at; /* address of the first byte, and of what may be the first one of a function: */
+	__u32 starts, pad; /* so many from there on */
+	__u8 bytes[PYTHON_NEAR + 128];
+};
+
 /* The state of the second pass. In map memory, as that of the walk. */
 struct script_walk {
 	__u64 frame; /* the next script frame; 0 = there is none */
@@ -129,6 +139,7 @@ struct script_walk {
 	__u32 stack_type;
 	__u32 left; /* of its contexts */
 	__u32 counter; /* of CPython: code objects that were made; 0 = python_known cannot be used */
+	__u32 stamp; /* of CPython: python_known.stamp for the code that is about to be read; 0 = none */
 	__u32 begun; /* of the code of `code`: the position of its first instruction that belongs to the
 			function */
 	__u32 what; /* PERL_IS_* */
@@ -149,6 +160,7 @@ struct script_walk {
 		struct { /* of CPython, which needs no hints */
 			struct python_search search;
 			struct python_same same;
+			struct python_near near;
 		};
 	};
 };

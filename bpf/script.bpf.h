@@ -7,7 +7,8 @@
 #define STACKTOOLS_SCRIPT_BPF_H
 
 /* Fields at offsets that user space gave: the mask proves that they are inside. */
-#define FRAME_WORD(k, at) (*(__u64 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 8))))
+#define WINDOW_WORD(k, at) (*(__u64 *)((k)->window + ((at) & (RUNTIME_WINDOW - 8))))
+#define FRAME_WORD(k, at) WINDOW_WORD(k, (k)->frame_at + (at))
 #define FRAME_INT(k, at) (*(__u32 *)((k)->window + (((k)->frame_at + (at)) & (RUNTIME_WINDOW - 4))))
 #define FRAME_BYTE(k, at) ((k)->window[((k)->frame_at + (at)) & (RUNTIME_WINDOW - 1)])
 #define CODE_WORD(k, at) (*(__u64 *)((k)->code_bytes + ((at) & (RUNTIME_CODE_BYTES - 8))))

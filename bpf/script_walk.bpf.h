@@ -161,6 +161,7 @@ static __always_inline void begin_is_of(struct script_walk *k)
 	k->file = 0;
 	k->package = k->package_head = 0;
 	k->first = 0;
+	k->stamp = 0;
 }
 
 /* Is the code of TASK's event still that of its check? Reads it, for names_of(). */
@@ -436,6 +437,7 @@ static __always_inline void scripts_init(struct scratch *s, const struct offcpu_
 	k->cv = 0;
 	k->counter = 0;
 	k->search.n = 0;
+	k->near.starts = 0;
 	k->code = ~0ULL; /* none */
 	k->reason = k->beyond = 0;
 }

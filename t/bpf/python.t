@@ -114,16 +114,24 @@ done
 # --- stacks that are recognised with their functions (bpf/python_same.bpf.h) ---
 
 for python in ${RUNTIME:-/usr/bin/python3}; do
-	"$python" t/bench/pystack.py 20 7>&- &
-	load=$!
-	at_exit_kill "$load"
-	for how in '' --verify-stacks; do
-		rec "$TMP/same.cap" -d 1 ${how:+"$how"} -p "$load"
-		recorded=$(counter "$TMP/same.cap" waits.recorded) same=$(counter "$TMP/same.cap" stacks.scripts_recognised)
-		ok "$python${how:+, $how}: most waits are recognised ($same of $recorded)" test "$same" -ge $((recorded / 2))
-		is "$(counter "$TMP/same.cap" stacks.user_differ)" 0 "$python${how:+, $how}: and those that are listed as well do not differ"
-		is "$(waits "$TMP/same.cap" 'my @f = map { $_->{function} // "?" } grep { $_->{runtime} } @{$w->{user_stack}};
-			$h{"@f"} = 1 if !$w->{initial} && !$w->{open}')" "wait waits $(seq -s ' ' 17 -1 1 | sed 's/[0-9]*/f&/g') <module> 1" "$python${how:+, $how}: with all functions"
+	# all functions are called again for each wait; or only the innermost ones are
+	for again in again ''; do
+		# shellcheck disable=SC2086 # nothing, if it is empty
+		"$python" t/bench/pystack.py 20 $again 7>&- &
+		load=$!
+		at_exit_kill "$load"
+		functions=" $(seq -s ' ' 17 -1 1 | sed 's/[0-9]*/f&/g') <module>"
+		[ -n "$again" ] && functions="wait f18$functions" || functions="wait waits$functions"
+		for how in '' --verify-stacks; do
+			what="$python${how:+, $how}${again:+, all called again}"
+			rec "$TMP/same.cap" -d 1 ${how:+"$how"} -p "$load"
+			recorded=$(counter "$TMP/same.cap" waits.recorded) same=$(counter "$TMP/same.cap" stacks.scripts_recognised)
+			ok "$what: most waits are recognised ($same of $recorded)" test "$same" -ge $((recorded / 2))
+			is "$(counter "$TMP/same.cap" stacks.user_differ)" 0 "$what: and those that are listed as well do not differ"
+			is "$(waits "$TMP/same.cap" 'my @f = map { $_->{function} // "?" } grep { $_->{runtime} } @{$w->{user_stack}};
+				$h{"@f"} = 1 if !$w->{initial} && !$w->{open}')" "$functions 1" "$what: with all functions"
+		done
+		[ -z "$again" ] || kill "$load"
 	done
 	rec_start "$TMP/misled.cap" --verify-stacks -p "$load"
 	until_true counted_some "$TMP/misled.cap"
