@@ -42,7 +42,7 @@ if "$ruby" --yjit -e 'exit RubyVM::YJIT.enabled?' 2>/dev/null; then
 		60.times { [1].each { |x| deep(3) } }
 	EOF
 	run timeout -k 5 60 "$BIN/offcpu-record" -q --force -o "$TMP/yjit.cap" -- "$ruby" --yjit --yjit-call-threshold=2 "$TMP/yjit.rb"
-	waits "$TMP/yjit.cap" 'my $u = join " < ", map { $_->{function} . ($_->{file} =~ /^</ ? "" : ":$_->{line}") } grep { $_->{runtime} } @{$w->{user_stack}};
+	waits "$TMP/yjit.cap" 'my $u = join " < ", map { ($_->{function} // "?") . (($_->{file} // "<?") =~ /^</ ? "" : ":$_->{line}") } grep { $_->{runtime} } @{$w->{user_stack}};
 		push @o, ("$w->{user_stack_verdict} $u") x $w->{count} if $w->{max_ns} >= 8e6' | sort | uniq -c | sort -rn >"$TMP/yjit"
 	like "$(head -n 1 "$TMP/yjit")" '^ *[0-9]+ unverified sleep:1( < deep:1){4} < block \(2 levels\) in <main>:2 < each:2 < block in <main>:2 < times(:2)? < <main>:2$' "with the JIT compiler all functions are there in their order"
 else

@@ -65,7 +65,7 @@ agrees "threads with small stacks and a task made by clone" threads --oracles gd
 agrees "a parent that has forked" forks
 agrees "a forked child" child
 agreed
-is "$(waits "$TMP/compat.cap" '$h{"$w->{user_stack_verdict} ${\ scalar @{$w->{user_stack}}} $w->{user_stack}[0]{symbol}"} = ""
+is "$(waits "$TMP/compat.cap" '$h{join " ", $w->{user_stack_verdict}, scalar @{$w->{user_stack}}, $w->{user_stack}[0]{symbol} // "?"} = ""
 	if $w->{pid} == '"$(pid_of compat)")" "complete 1 _start " "a program without libraries and CFI: its entry, which is complete"
 finish
 
@@ -74,7 +74,7 @@ build O2 calls.c -m32 -O2
 start O2 "$W/O2"
 start signal "$W/signal"
 record_blocked "$TMP/raw.cap" --mode raw
-waits "$TMP/raw.cap" '$h{"$w->{user_stack_verdict} $w->{user_stack}[-1]{symbol}"} += 1 unless $w->{initial}' >"$TMP/raw.table"
+waits "$TMP/raw.cap" '$h{join " ", $w->{user_stack_verdict}, $w->{user_stack}[-1]{symbol} // "?"} += 1 unless $w->{initial}' >"$TMP/raw.table"
 like "$(cat "$TMP/raw.table")" '^complete _start [2-9]' "mode raw: the main threads' stacks are complete"
 is "$(grep -vc '^complete ' "$TMP/raw.table")" 0 "mode raw: so are the other threads'"
 diag 5 <"$TMP/raw.table"
