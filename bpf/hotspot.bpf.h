@@ -24,6 +24,7 @@ struct {
 
 #define JAVA_STEPS 16 /* frames at once */
 #define HOTSPOT_HOPS 48 /* in the map of segments: each is up to 254 segments of 128 bytes */
+#define HOTSPOT_PLACE_STEPS 21 /* of a search among the places of an nmethod */
 #define HOTSPOT_FREE 0xff /* in that map: no block */
 #define HOTSPOT_CALLS 16 /* of a stub */
 #define HOTSPOT_FRAME_WORDS (1 << 17)
@@ -87,35 +88,42 @@ static __always_inline bool hotspot_open(
 	return h->n_heaps;
 }
 
-/* The beginning of the block of PC; 0 if there is none. */
-static __always_inline __u64 hotspot_block(struct task_struct *task, struct hotspot_walk *h, __u64 pc)
+/* One hop in the map of segments, `n` of them: 0 at the beginning of the block. False there, or if there is
+ * none. */
+static __always_inline bool hotspot_hop(struct task_struct *task, struct hotspot_walk *h)
 {
-	/* in memory, here and below: as registers, the verifier would follow each of their values */
-	volatile __u64 *segment = &h->lo;
-	__u64 low = 0, segments = 0, at;
+	__u8 back = HOTSPOT_FREE;
+
+	if (script_read(task, &back, 1, h->searched + h->lo) || back == HOTSPOT_FREE || back > h->lo)
+		return false;
+	h->lo -= back;
+	h->n = back;
+	return back;
+}
+
+LOOP(hotspot_hop, !hotspot_hop(task, &s->hotspot))
+
+/* The beginning of the block of PC; 0 if there is none. */
+static __always_inline __u64 hotspot_block(
+	struct other_task *o, struct task_struct *task, struct hotspot_walk *h, __u64 pc)
+{
+	__u64 low = 0;
 	__u32 shift = 0;
-	__u8 back = 0;
 
 	for (__u32 i = 0; i < HOTSPOT_HEAPS; i++) {
 		if (i >= h->n_heaps || pc < h->heaps[i].low || pc >= h->heaps[i].high)
 			continue;
 		low = h->heaps[i].low;
-		segments = h->heaps[i].segments;
+		h->searched = h->heaps[i].segments;
 		shift = h->heaps[i].shift;
 		break;
 	}
 	if (!low)
 		return 0;
-	*segment = (pc - low) >> shift;
-	for (int i = 0; i < HOTSPOT_HOPS; i++) {
-		at = *segment;
-		if (script_read(task, &back, 1, segments + at) || back == HOTSPOT_FREE || back > at)
-			return 0;
-		if (!back)
-			return low + (at << shift);
-		*segment = at - back;
-	}
-	return 0;
+	h->lo = (pc - low) >> shift;
+	h->n = 1;
+	REPEAT(HOTSPOT_HOPS, hotspot_hop);
+	return h->n ? 0 : low + (h->lo << shift);
 }
 
 /*
@@ -166,7 +174,7 @@ static __always_inline __u64 hotspot_place(struct task_struct *task, struct hots
 }
 
 /* Find what the code at the walk's PC is, and how large its frame. */
-static __always_inline bool hotspot_find(struct task_struct *task, struct scratch *s)
+static __always_inline bool hotspot_find(struct other_task *o, struct task_struct *task, struct scratch *s)
 {
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
@@ -192,7 +200,7 @@ static __always_inline bool hotspot_find(struct task_struct *task, struct scratc
 		w->blob_kind = HOTSPOT_ENTRY;
 		return true;
 	}
-	block = hotspot_block(task, h, pc);
+	block = hotspot_block(o, task, h, pc);
 	if (!block || script_read(task, h->bytes, HOTSPOT_BLOB_BYTES, block) ||
 		!HOTSPOT_BYTE(h, f->block_used))
 		return false;
@@ -242,6 +250,17 @@ struct {
 	__type(value, struct java_events);
 } iter_java_scratch SEC(".maps");
 
+static __always_inline struct java_events *these_java_events(void)
+{
+	__u32 zero = 0;
+
+#ifndef OFFCPU_RAW
+	if (remote)
+		return bpf_map_lookup_elem(&iter_java_scratch, &zero);
+#endif
+	return bpf_map_lookup_elem(&java_scratches, &zero);
+}
+
 /* Where the parts of a method are in `bytes`. */
 enum { AT_METHOD = 0, AT_CONST = 96, AT_POOL = 160, AT_SYMBOL = 256 };
 
@@ -254,21 +273,21 @@ enum { AT_METHOD = 0, AT_CONST = 96, AT_POOL = 160, AT_SYMBOL = 256 };
 __noinline int hash_symbol_words(void)
 {
 	struct scratch *s = this_scratch();
-	volatile __u32 *left;
 	__u64 hash;
+	__s64 left;
 
 	if (!WATCHED(RUNTIME_JAVA) || !s)
 		return 0;
-	left = &s->hotspot.left;
+	left = s->hotspot.left;
 	hash = s->hotspot.hash;
-	for (__u32 i = 0; i < SYMBOL_BYTES / 8; i++) {
+	/* without a choice, both sides of which the verifier would follow for each word */
+	for (__u32 i = 0; i < SYMBOL_BYTES / 8; i++, left -= 8) {
 		__u64 word = *(__u64 *)(s->hotspot.bytes + AT_SYMBOL + i * 8);
-		__u32 n = *left;
+		__u64 part = (1ULL << (left & 7) * 8) - 1, none = left >> 63, all = ~((left - 8) >> 63);
 
-		if (n < 8)
-			word &= (1ULL << n * 8) - 1;
-		hash = mix(hash, word);
-		*left = n < 8 ? 0 : n - 8;
+		barrier_var(none);
+		barrier_var(all);
+		hash = mix(hash, word & (part | all) & ~none);
 	}
 	s->hotspot.hash = hash;
 	return 0;
@@ -568,16 +587,37 @@ static __always_inline int java_scope(struct task_struct *task, struct scratch *
 	return JAVA_MORE;
 }
 
+/* One step of a search for place `at`. False if its scope was found, or there is none. */
+static __always_inline bool java_halve(struct task_struct *task, struct hotspot_walk *h)
+{
+	__u64 half = h->n / 2, middle = h->lo + half;
+	__u32 desc[2] = {};
+
+	if (!h->n || script_read(task, desc, sizeof(desc), h->searched + middle * 16))
+		return false;
+	if (desc[0] == h->at) {
+		h->scope = desc[1];
+		return false;
+	}
+	if ((__s32)desc[0] < (__s32)h->at) {
+		h->lo = middle + 1;
+		h->n -= half + 1;
+	} else {
+		h->n = half;
+	}
+	return true;
+}
+
+LOOP(java_halve, !java_halve(task, &s->hotspot))
+
 /*
  * Find the description of place POSITION of the nmethod that was read, which is
  * at AT: an array of PcDesc, sorted by offset: offset, scope, two more words.
  */
-static __always_inline bool java_place(struct task_struct *task, struct hotspot_walk *h,
+static __always_inline bool java_place(struct other_task *o, struct task_struct *task, struct hotspot_walk *h,
 	const struct hotspot_file *f, __u64 at, __u32 position)
 {
 	__u32 begin = HOTSPOT_INT(h, f->nmethod_pcs), end = HOTSPOT_INT(h, f->nmethod_pcs_end);
-	volatile __u64 *lo = &h->lo, *n = &h->n;
-	__u32 desc[2] = {};
 
 	if (f->flags & HOTSPOT_APART) {
 		/* two memories: relocations and constants; much else, the places, and scopes */
@@ -592,30 +632,17 @@ static __always_inline bool java_place(struct task_struct *task, struct hotspot_
 	h->scope = 0;
 	if (begin > end)
 		return false;
-	*lo = 0;
-	*n = (end - begin) / 16;
-	for (int i = 0; i < 21; i++) {
-		__u64 all = *n, half = all / 2, first = *lo;
-
-		if (!all || script_read(task, desc, sizeof(desc), at + begin + (first + half) * 16))
-			return false;
-		if (desc[0] == position) {
-			h->scope = desc[1];
-			return true;
-		}
-		if ((__s32)desc[0] < (__s32)position) {
-			*lo = first + half + 1;
-			*n = all - half - 1;
-		} else {
-			*n = half;
-		}
-	}
-	return false;
+	h->at = position;
+	h->searched = at + begin;
+	h->lo = 0;
+	h->n = (end - begin) / 16;
+	REPEAT(HOTSPOT_PLACE_STEPS, java_halve);
+	return h->scope;
 }
 
 /* Prepare the names of script frame I. JAVA_MORE: its scopes are to be read, and sent. */
 static __always_inline int java_begin_name(
-	struct task_struct *task, struct scratch *s, struct java_events *ev, __u32 i)
+	struct other_task *o, struct task_struct *task, struct scratch *s, struct java_events *ev, __u32 i)
 {
 	const struct hotspot_file *f = hotspot_of(&s->walk);
 	struct hotspot_walk *h = &s->hotspot;
@@ -655,7 +682,7 @@ static __always_inline int java_begin_name(
 	ev->inlined.check = check;
 	ev->inlined.position = position;
 	ev->inlined.n = 0;
-	if (java_place(task, h, f, code, position) && h->scope)
+	if (java_place(o, task, h, f, code, position) && h->scope)
 		return JAVA_MORE;
 	/* a native method, or a place without a description: only the compiled method itself is known */
 	if (!check_method(task, s, HOTSPOT_WORD(h, f->nmethod_method)))
@@ -687,7 +714,7 @@ __noinline int hotspot_own(void)
 {
 	struct scratch *s = my_scratch();
 
-	return WATCHED(RUNTIME_JAVA) && s && hotspot_find(NULL, s);
+	return WATCHED(RUNTIME_JAVA) && s && hotspot_find(NULL, NULL, s);
 }
 
 __noinline int java_own_step(void)
@@ -697,32 +724,25 @@ __noinline int java_own_step(void)
 	return WATCHED(RUNTIME_JAVA) && s && java_step(NULL, s);
 }
 
-static __always_inline struct java_events *my_java(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&java_scratches, &zero);
-}
-
 __noinline int java_own_begin_name(__u32 i)
 {
 	struct scratch *s = my_scratch();
-	struct java_events *ev = my_java();
+	struct java_events *ev = these_java_events();
 
-	return WATCHED(RUNTIME_JAVA) && s && ev ? java_begin_name(NULL, s, ev, i) : JAVA_END;
+	return WATCHED(RUNTIME_JAVA) && s && ev ? java_begin_name(NULL, NULL, s, ev, i) : JAVA_END;
 }
 
 __noinline int java_own_scope(void)
 {
 	struct scratch *s = my_scratch();
-	struct java_events *ev = my_java();
+	struct java_events *ev = these_java_events();
 
 	return WATCHED(RUNTIME_JAVA) && s && ev ? java_scope(NULL, s, ev) : JAVA_END;
 }
 
 __noinline int java_own_name(__u32 i)
 {
-	struct java_events *ev = my_java();
+	struct java_events *ev = these_java_events();
 	int more = java_own_begin_name(i);
 
 	if (more != JAVA_MORE || !ev)
@@ -738,35 +758,31 @@ __noinline int java_own_name(__u32 i)
 #ifndef OFFCPU_RAW
 
 /* That the task is there is said to the compiler, which leaves calls of functions for current out. */
-struct other_java {
-	struct scratch *s;
-	struct java_events *ev;
-	struct task_struct *task;
-};
-
-static long other_java_step(__u32 i, struct other_java *o)
+static long other_java_step(__u32 i, struct other_task *o)
 {
 	return !o->task || !java_step(o->task, o->s);
 }
 
-static long other_java_scope(__u32 i, struct other_java *o)
+static long other_java_scope(__u32 i, struct other_task *o)
 {
-	int more = o->task ? java_scope(o->task, o->s, o->ev) : JAVA_END;
+	struct java_events *ev = these_java_events();
+	int more = o->task && ev ? java_scope(o->task, o->s, ev) : JAVA_END;
 
 	o->s->hotspot.more = more;
 	return more != JAVA_MORE;
 }
 
-static long other_java_name(__u32 i, struct other_java *o)
+static long other_java_name(__u32 i, struct other_task *o)
 {
 	struct hotspot_walk *h = &o->s->hotspot;
+	struct java_events *ev = these_java_events();
 
-	if (!o->task || i >= o->s->ev.scripts)
+	if (!o->task || !ev || i >= o->s->ev.scripts)
 		return 1;
-	h->more = java_begin_name(o->task, o->s, o->ev, i);
+	h->more = java_begin_name(o, o->task, o->s, ev, i);
 	if (h->more == JAVA_MORE) {
 		bpf_loop(HOTSPOT_INLINED_MAX, other_java_scope, o, 0);
-		if (h->more != JAVA_LOST && !send_inlined(o->ev))
+		if (h->more != JAVA_LOST && !send_inlined(ev))
 			h->more = JAVA_LOST;
 	}
 	if (h->more == JAVA_LOST)
@@ -839,7 +855,7 @@ __noinline int name_own_java(void)
 static __always_inline void find_java(struct task_struct *other, struct scratch *s)
 {
 #ifndef OFFCPU_RAW
-	struct other_java o = { .s = s, .task = other };
+	struct other_task o = { .s = s, .task = other };
 
 	if (other) {
 		java_begin(s);
@@ -854,13 +870,9 @@ static __always_inline void find_java(struct task_struct *other, struct scratch 
 static __always_inline bool name_java(struct task_struct *other, struct scratch *s)
 {
 #ifndef OFFCPU_RAW
-	struct other_java o = { .s = s, .task = other };
-	__u32 zero = 0;
+	struct other_task o = { .s = s, .task = other };
 
 	if (other) {
-		o.ev = bpf_map_lookup_elem(&iter_java_scratch, &zero);
-		if (!o.ev)
-			return false;
 		s->hotspot.lost = 0;
 		bpf_loop(OFFCPU_SCRIPTS_MAX, other_java_name, &o, 0);
 		s->count.script_ring += s->hotspot.lost;

@@ -514,11 +514,6 @@ static __always_inline struct offcpu_stack_id user_stack(void *ctx, struct task_
 
 #ifndef OFFCPU_RAW
 
-struct other_walk {
-	struct scratch *s;
-	struct task_struct *task;
-};
-
 /* Read the window around ADDR: related words lie on both sides of it. */
 static __always_inline bool other_window(struct unwind_walk *u, struct task_struct *task, __u64 addr)
 {
@@ -547,7 +542,7 @@ static __always_inline void other_code(struct unwind_code *c, struct task_struct
 		c->before = 0;
 }
 
-static long other_step(__u32 i, struct other_walk *o)
+static long other_step(__u32 i, struct other_task *o)
 {
 	struct unwind_walk *u = &o->s->walk;
 	__u64 addr;
@@ -559,7 +554,7 @@ static long other_step(__u32 i, struct other_walk *o)
 		if (WATCHED(RUNTIME_V8) && v8_of(u))
 			v8_find(o->task, o->s);
 		else if (WATCHED(RUNTIME_JAVA))
-			hotspot_find(o->task, o->s);
+			hotspot_find(o, o->task, o->s);
 		u->len--;
 		return 0;
 	}
@@ -578,7 +573,7 @@ static long other_step(__u32 i, struct other_walk *o)
 }
 
 /* By frame pointer alone, as the kernel's helper does for current. */
-static long other_fp_step(__u32 i, struct other_walk *o)
+static long other_fp_step(__u32 i, struct other_task *o)
 {
 	struct unwind_walk *u = &o->s->walk;
 	__u32 at = u->len;
@@ -608,7 +603,7 @@ static long other_fp_step(__u32 i, struct other_walk *o)
 static __always_inline struct offcpu_stack_id other_user_stack(
 	struct task_struct *task, struct scratch *s, struct offcpu_wait *w, struct offcpu_key *key)
 {
-	struct other_walk o = { .s = s, .task = task };
+	struct other_task o = { .s = s, .task = task };
 	__u32 reason = no_user_reason(task);
 	const struct pt_regs *regs;
 

@@ -185,7 +185,11 @@ struct hotspot_walk {
 	__u32 n_lines; /* of the method that was read */
 	__u64 scopes, metadata, metadata_end;
 	__u64 words[8]; /* of an interpreted frame; of an array */
-	__u64 lo, n, hash; /* of a search, of a hash that is being computed */
+	__u64 lo, n; /* of a search */
+	union {
+		__u64 searched; /* its array */
+		__u64 hash; /* that is being computed */
+	};
 	__u32 at, left;
 	__u32 least, pad; /* of the bytes of coded numbers */
 	__u32 more, lost; /* of the iterator: enum java_more; names could not be sent */
@@ -247,5 +251,42 @@ static __always_inline long script_read(struct task_struct *task, void *to, __u3
 #endif
 	return bpf_probe_read_user(to, len, (void *)addr);
 }
+
+/* A task that is not current, on the stack of the function that goes through its frames. */
+struct other_task {
+	struct scratch *s;
+	struct task_struct *task;
+};
+
+/*
+ * A loop of the kernel's, which ends where END is true; it has `task`, NULL if that is current, and its
+ * scratch `s`. Two callbacks: a program that may not sleep is refused if what it calls could, be it executed
+ * or not.
+ */
+#define OWN_LOOP(name, end)                                                                                  \
+	static long own_##name(__u32 i, void *unused)                                                        \
+	{                                                                                                    \
+		struct task_struct *task = NULL;                                                             \
+		struct scratch *s = my_scratch();                                                            \
+                                                                                                             \
+		return !s || (end);                                                                          \
+	}
+#ifdef OFFCPU_RAW
+#define LOOP(name, end) OWN_LOOP(name, end)
+#define REPEAT(times, name) bpf_loop(times, own_##name, NULL, 0)
+#else
+#define LOOP(name, end)                                                                                      \
+	OWN_LOOP(name, end)                                                                                  \
+	static long other_##name(__u32 i, struct other_task *o)                                              \
+	{                                                                                                    \
+		struct task_struct *task = o->task;                                                          \
+		struct scratch *s = o->s;                                                                    \
+                                                                                                             \
+		return !task || !s || (end);                                                                 \
+	}
+/* O: the other task, where `task` is not NULL. */
+#define REPEAT(times, name)                                                                                  \
+	(task ? bpf_loop(times, other_##name, o, 0) : bpf_loop(times, own_##name, NULL, 0))
+#endif
 
 #endif

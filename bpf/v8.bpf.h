@@ -289,47 +289,11 @@ static __always_inline bool v8_string_hop(struct task_struct *task, struct v8_wa
 	return true;
 }
 
-/* Of a task that is not current: on the stack of the function that goes through its frames. */
-struct v8_other {
-	struct scratch *s;
-	struct v8_events *ev;
-	struct task_struct *task;
-};
-
-/*
- * A loop of the kernel's, which ends where END is true; it has `task` and its scratch `s`. Two callbacks: a
- * program that may not sleep is refused if what it calls could, be it executed or not.
- */
-#define V8_OWN_LOOP(name, end)                                                                               \
-	static long v8_own_##name(__u32 i, void *unused)                                                     \
-	{                                                                                                    \
-		struct task_struct *task = NULL;                                                             \
-		struct scratch *s = my_scratch();                                                            \
-                                                                                                             \
-		return !s || (end);                                                                          \
-	}
-#ifdef OFFCPU_RAW
-#define V8_LOOP(name, end) V8_OWN_LOOP(name, end)
-#define V8_REPEAT(times, name) bpf_loop(times, v8_own_##name, NULL, 0)
-#else
-#define V8_LOOP(name, end)                                                                                   \
-	V8_OWN_LOOP(name, end)                                                                               \
-	static long v8_other_##name(__u32 i, struct v8_other *o)                                             \
-	{                                                                                                    \
-		struct task_struct *task = o->task;                                                          \
-		struct scratch *s = o->s;                                                                    \
-                                                                                                             \
-		return !task || !s || (end);                                                                 \
-	}
-#define V8_REPEAT(times, name)                                                                               \
-	(task ? bpf_loop(times, v8_other_##name, o, 0) : bpf_loop(times, v8_own_##name, NULL, 0))
-#endif
-
-V8_LOOP(hop, !v8_string_hop(task, &s->v8) || !s->v8.string)
+LOOP(v8_hop, !v8_string_hop(task, &s->v8) || !s->v8.string)
 
 /* Find the characters of STRING: sets `text`. */
 static __always_inline bool v8_find_string(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 string)
+	struct other_task *o, struct task_struct *task, struct scratch *s, __u64 string)
 {
 	struct v8_walk *v = &s->v8;
 
@@ -337,7 +301,7 @@ static __always_inline bool v8_find_string(
 	v->unread = 0;
 	v->text.at = v->text.kind = v->text.copied = 0;
 	v->text.len = V8_NO_LENGTH;
-	V8_REPEAT(V8_HOPS, hop);
+	REPEAT(V8_HOPS, v8_hop);
 	if (v->text.kind)
 		return true;
 	v->text.len = 0;
@@ -382,11 +346,11 @@ static __always_inline bool v8_part(struct task_struct *task, struct v8_walk *v)
 	return v->n_parts;
 }
 
-V8_LOOP(part, !v8_part(task, &s->v8))
+LOOP(v8_part, !v8_part(task, &s->v8))
 
 /* Find the characters of a name, which may be in several parts: sets `text`. */
 static __always_inline bool v8_find_name(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 string)
+	struct other_task *o, struct task_struct *task, struct scratch *s, __u64 string)
 {
 	struct v8_walk *v = &s->v8;
 
@@ -397,7 +361,7 @@ static __always_inline bool v8_find_name(
 	v->unread = 1;
 	v->parts[0] = string;
 	v->n_parts = 1;
-	V8_REPEAT(2 * V8_PARTS, part);
+	REPEAT(2 * V8_PARTS, v8_part);
 	if (v->n_parts || !v->text.len) {
 		v->text.len = 0;
 		return false;
@@ -478,7 +442,7 @@ static __always_inline bool v8_hash(struct task_struct *task, struct scratch *s,
  * number, and of the heap that it is in: each isolate numbers its own. Functions of
  * builtins have none.
  */
-static __always_inline bool v8_script(struct v8_other *o, struct task_struct *task, struct scratch *s,
+static __always_inline bool v8_script(struct other_task *o, struct task_struct *task, struct scratch *s,
 	const struct runtime_file *f, __u64 script)
 {
 	struct v8_walk *v = &s->v8;
@@ -532,7 +496,7 @@ __noinline int v8_own_script(__u64 script)
 
 /* Find the name in INFO, a ScopeInfo: the function's own, or else the inferred one. Sets `text`. */
 static __always_inline void v8_scope_name(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 info)
+	struct other_task *o, struct task_struct *task, struct scratch *s, __u64 info)
 {
 	struct v8_walk *v = &s->v8;
 	__u64 flags, n, at;
@@ -559,7 +523,7 @@ static __always_inline void v8_scope_name(
 }
 
 /* Read SHARED, a SharedFunctionInfo: the function's names and its identity. */
-static __always_inline bool v8_shared(struct v8_other *o, struct task_struct *task, struct scratch *s,
+static __always_inline bool v8_shared(struct other_task *o, struct task_struct *task, struct scratch *s,
 	const struct runtime_file *f, __u64 shared)
 {
 	struct v8_walk *v = &s->v8;
@@ -613,7 +577,7 @@ __noinline int v8_own_shared(__u64 shared)
 	return WATCHED(RUNTIME_V8) && f && v8_shared(NULL, NULL, s, f, shared);
 }
 
-static __always_inline bool v8_find_shared(struct v8_other *o, struct task_struct *task, struct scratch *s,
+static __always_inline bool v8_find_shared(struct other_task *o, struct task_struct *task, struct scratch *s,
 	const struct runtime_file *f, __u64 shared)
 {
 	return task ? v8_shared(o, task, s, f, shared) : v8_own_shared(shared);
@@ -693,11 +657,11 @@ static __always_inline bool v8_scan(struct task_struct *task, struct scratch *s)
 	return !v->found;
 }
 
-V8_LOOP(scan, !v8_scan(task, s))
+LOOP(v8_scan, !v8_scan(task, s))
 
 /* Find the code that PC is in: `found`, 0 = none. */
 static __always_inline void v8_find_code(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 code, __u64 pc)
+	struct other_task *o, struct task_struct *task, struct scratch *s, __u64 code, __u64 pc)
 {
 	struct v8_walk *v = &s->v8;
 
@@ -705,7 +669,7 @@ static __always_inline void v8_find_code(
 	if (!V8_IS_OBJECT(code) || script_read(task, &v->code_map, 8, code - 1))
 		return;
 	v->scan = (pc - 1) & ~(__u64)(V8_CODE_ALIGN - 1);
-	V8_REPEAT(V8_SCAN, scan);
+	REPEAT(V8_SCAN, v8_scan);
 }
 
 /* Is the frame that was read one of the interpreter? */
@@ -727,7 +691,7 @@ static __always_inline bool v8_interpreted(
 
 /* Read what the frame at FP executes, whose PC is PC: its function and the place in it. */
 static __always_inline bool v8_frame(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, __u64 what, __u64 pc)
+	struct other_task *o, struct task_struct *task, struct scratch *s, __u64 what, __u64 pc)
 {
 	const struct runtime_file *f = v8_of(&s->walk);
 	struct v8_walk *v = &s->v8;
@@ -769,7 +733,7 @@ static __always_inline bool v8_frame(
 }
 
 /* The script frame of the next frame of JavaScript. False if there are no more. */
-static __always_inline bool v8_step(struct v8_other *o, struct task_struct *task, struct scratch *s)
+static __always_inline bool v8_step(struct other_task *o, struct task_struct *task, struct scratch *s)
 {
 	struct v8_walk *v = &s->v8;
 	__u32 i = v->next, n = s->ev.scripts, at;
@@ -1049,7 +1013,7 @@ static __always_inline long v8_chunk(struct task_struct *task)
 	return 0;
 }
 
-V8_LOOP(chunk, v8_chunk(task))
+LOOP(v8_chunk, v8_chunk(task))
 
 /*
  * Halve what the line of `target` is searched for in. 1 if it is found, or if the
@@ -1074,14 +1038,14 @@ static __always_inline long v8_halve(struct task_struct *task, const struct v8_w
 	return 0;
 }
 
-V8_LOOP(line, v8_halve(task, &s->v8))
+LOOP(v8_line, v8_halve(task, &s->v8))
 
 /*
  * The line of POSITION in the script of the function that was read, from 1; 0 =
  * not known. V8 has a list of the ends of lines once it has needed it itself.
  * Else they are counted.
  */
-static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *task, struct scratch *s,
+static __always_inline __u32 v8_line(struct other_task *o, struct task_struct *task, struct scratch *s,
 	struct v8_events *ev, const struct runtime_file *f, __u32 position)
 {
 	struct v8_walk *v = &s->v8;
@@ -1094,7 +1058,7 @@ static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *tas
 		ev->lo = 0;
 		ev->n = head[1] >> 32;
 		ev->target = position;
-		V8_REPEAT(V8_LINES_STEPS, line);
+		REPEAT(V8_LINES_STEPS, v8_line);
 		if (ev->n)
 			return 0;
 		line = ev->lo;
@@ -1107,7 +1071,7 @@ static __always_inline __u32 v8_line(struct v8_other *o, struct task_struct *tas
 		ev->lines = 0;
 		if (ev->left > V8_CHUNKS * V8_CHUNK_BYTES)
 			return 0;
-		V8_REPEAT(V8_CHUNKS, chunk);
+		REPEAT(V8_CHUNKS, v8_chunk);
 		if (ev->left)
 			return 0;
 		line = ev->lines;
@@ -1200,7 +1164,7 @@ static __always_inline bool v8_send_names(
  * another function has an InliningPosition: where in that, and which of the
  * functions that the code refers to. `raw` of the outer one is then in `words`.
  */
-static __always_inline bool v8_inlining(struct v8_other *o, struct task_struct *task, struct scratch *s,
+static __always_inline bool v8_inlining(struct other_task *o, struct task_struct *task, struct scratch *s,
 	struct v8_events *ev, const struct runtime_file *f)
 {
 	__u64 inlining = V8_INLINING(ev->raw), deopt = s->v8.deopt - 1 + 16, array = 0, shared = 0;
@@ -1224,7 +1188,7 @@ static __always_inline bool v8_inlining(struct v8_other *o, struct task_struct *
 
 /* One function of a place, from the innermost one. */
 static __always_inline int v8_function(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
+	struct other_task *o, struct task_struct *task, struct scratch *s, struct v8_events *ev)
 {
 	const struct runtime_file *f = v8_of(&s->walk);
 	__u32 n = ev->inlined.n, line;
@@ -1253,7 +1217,7 @@ static __always_inline int v8_function(
 
 /* Prepare the names of script frame I. V8_MORE: its functions are to be read and sent. */
 static __always_inline int v8_begin_name(
-	struct v8_other *o, struct task_struct *task, struct scratch *s, struct v8_events *ev, __u32 i)
+	struct other_task *o, struct task_struct *task, struct scratch *s, struct v8_events *ev, __u32 i)
 {
 	const struct runtime_file *f = v8_of(&s->walk);
 	struct v8_walk *v = &s->v8;
@@ -1378,29 +1342,30 @@ __noinline int v8_own_names(void)
 
 #ifndef OFFCPU_RAW
 
-static long v8_other_step(__u32 i, struct v8_other *o)
+static long other_v8_step(__u32 i, struct other_task *o)
 {
 	return !o->task || !v8_step(o, o->task, o->s);
 }
 
 /* One step of naming: a frame, or one of its functions. No loop in a loop: together they need too much stack.
  */
-static long v8_other_name(__u32 i, struct v8_other *o)
+static long other_v8_name(__u32 i, struct other_task *o)
 {
+	struct v8_events *ev = these_v8_events();
 	struct v8_walk *v = &o->s->v8;
 	__u32 next = v->next;
 
-	if (!o->task)
+	if (!o->task || !ev)
 		return 1;
 	if (v->more == V8_MORE) {
-		v->more = v8_function(o, o->task, o->s, o->ev);
+		v->more = v8_function(o, o->task, o->s, ev);
 	} else {
 		if (next >= o->s->ev.scripts)
 			return 1;
 		v->next = next + 1;
-		v->more = v8_begin_name(o, o->task, o->s, o->ev, next);
+		v->more = v8_begin_name(o, o->task, o->s, ev, next);
 	}
-	if (v->more != V8_MORE && (v->more == V8_LOST || !v8_send_place(o->ev)))
+	if (v->more != V8_MORE && (v->more == V8_LOST || !v8_send_place(ev)))
 		v->lost = 1;
 	return 0;
 }
@@ -1411,11 +1376,11 @@ static long v8_other_name(__u32 i, struct v8_other *o)
 static __always_inline void find_v8(struct task_struct *other, struct scratch *s)
 {
 #ifndef OFFCPU_RAW
-	struct v8_other o = { .s = s, .task = other };
+	struct other_task o = { .s = s, .task = other };
 
 	if (other) {
 		v8_begin(s);
-		bpf_loop(OFFCPU_DEPTH_MAX, v8_other_step, &o, 0);
+		bpf_loop(OFFCPU_DEPTH_MAX, other_v8_step, &o, 0);
 		return;
 	}
 #endif
@@ -1426,15 +1391,12 @@ static __always_inline void find_v8(struct task_struct *other, struct scratch *s
 static __always_inline bool name_v8(struct task_struct *other, struct scratch *s)
 {
 #ifndef OFFCPU_RAW
-	struct v8_other o = { .s = s, .task = other };
+	struct other_task o = { .s = s, .task = other };
 
 	if (other) {
-		o.ev = these_v8_events();
-		if (!o.ev)
-			return false;
 		s->v8.lost = 0;
 		s->v8.next = s->v8.more = 0;
-		bpf_loop(V8_NAME_STEPS, v8_other_name, &o, 0);
+		bpf_loop(V8_NAME_STEPS, other_v8_name, &o, 0);
 		s->v8.lost |= s->v8.next < s->ev.scripts || s->v8.more == V8_MORE;
 		s->count.script_ring += s->v8.lost;
 		return !s->v8.lost;

@@ -32,7 +32,7 @@ ways() {
 	at_exit_kill "$ways"
 }
 said() {
-	[ "$(find "$TMP/$1/said" -type f ! -name '*.new' | wc -l)" -eq "$(($(sed -n "s/^\([0-9]*\)$/\1/p" "$TMP/$1/out") + 1))" ]
+	[ "$(find "$TMP/$1/said" -type f ! -name '*.new' | wc -l)" -eq "$(($(sed -n "s/^\([0-9]*\)$/\1/p" "$TMP/$1/out" 2>/dev/null) + 1))" ]
 }
 same_ways() { # NAME SEEN
 	"$BIN/symbolize" -q --format=json "$TMP/$1.cap" >"$TMP/json"
