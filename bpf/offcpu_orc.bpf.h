@@ -211,6 +211,33 @@ static __always_inline __u64 orc_way(const struct orc_walk *k, const struct orc_
 	       below << 8 | off << 16;
 }
 
+#define ORC_HALVES 8 /* at once, of 32: loops in loops, so that the verifier follows few of their passes */
+
+/* Search on for the row for the byte before k->pc, in k->table between k->between. False if it cannot be
+ * read. */
+__noinline int orc_halve(void)
+{
+	struct orc_walk *k = my_orc_walk();
+	__u64 pc;
+	__s32 rel;
+
+	if (!k)
+		return false;
+	pc = k->pc - 1;
+	for (__u32 i = 0; i < ORC_HALVES; i++) {
+		const __u32 rows = k->between[1] - k->between[0], middle = k->between[0] + rows / 2;
+		const __u64 at = k->table.ips + 4ULL * middle;
+
+		if (rows < 2)
+			break;
+		if (bpf_probe_read_kernel(&rel, sizeof(rel), (void *)at))
+			return false;
+		/* without a branch, or the verifier would follow each way through the table */
+		k->between[(pc - (at + rel)) >> 63 & 1] = middle;
+	}
+	return true;
+}
+
 /* The row for the byte before k->pc of k->table, in the kernel's memory. */
 __noinline __u64 orc_find(void)
 {
@@ -219,25 +246,14 @@ __noinline __u64 orc_find(void)
 		__u64 room; /* a bit-field is read as four bytes */
 	} found = { .room = 0 };
 	struct orc_walk *k = my_orc_walk();
-	__u64 pc;
-	__s32 rel;
 
 	if (!k)
 		return ORC_IS_OTHER;
-	pc = k->pc - 1;
 	k->between[0] = 0;
 	k->between[1] = k->table.rows;
-	for (__u32 i = 0; i < 32; i++) {
-		const __u32 rows = k->between[1] - k->between[0], middle = k->between[0] + rows / 2;
-		const __u64 at = k->table.ips + 4ULL * middle;
-
-		if (rows < 2)
-			break;
-		if (bpf_probe_read_kernel(&rel, sizeof(rel), (void *)at))
+	for (__u32 i = 0; i < 32 / ORC_HALVES; i++)
+		if (!orc_halve())
 			return ORC_IS_OTHER;
-		/* without a branch, or the verifier would follow each way through the table */
-		k->between[(pc - (at + rel)) >> 63 & 1] = middle;
-	}
 	if (bpf_core_type_size(struct orc_entry) != 6 ||
 		bpf_probe_read_kernel(&found, 6, (void *)(k->table.entries + 6ULL * k->between[0])))
 		return ORC_IS_OTHER;
@@ -557,16 +573,28 @@ static __always_inline void orc_trail_end(struct orc_walk *k)
 		orc_start_of(k)->caller = t->steps[1].at;
 }
 
+#define ORC_ADVANCES 8
+
+/* As orc_advance(), as often. */
+__noinline int orc_advances(void)
+{
+	int why = ORC_MORE;
+
+	for (__u32 i = 0; i < ORC_ADVANCES && why == ORC_MORE; i++)
+		why = orc_advance();
+	return why;
+}
+
 /*
  * Walk the stack of the current thread, as my_orc_walk() describes it, into the scratch event.
  * Returns the number of frames, or enum orc_refusal. USER: k->regs have the registers of user mode.
  */
-__noinline int orc_walk(__u32 user)
+static __always_inline int orc_walk(bool user)
 {
 	struct orc_walk *k = my_orc_walk();
 	struct scratch *s = my_scratch();
 	struct orc_start *start;
-	int why = ORC_IS_OTHER;
+	int why = ORC_MORE;
 
 	if (!k || !s || !orc.rows)
 		return ORC_UNREADY;
@@ -587,11 +615,8 @@ __noinline int orc_walk(__u32 user)
 	k->sp = k->window_at + 8;
 	k->bp = 0; /* not known: a frame by it is refused until a frame has saved it */
 	k->bp_from = TRAIL_FP_BEFORE;
-	for (__u32 i = 0; i < 2 * ORC_FRAMES_MAX; i++) {
-		why = orc_advance();
-		if (why != ORC_MORE)
-			break;
-	}
+	for (__u32 i = 0; i < 2 * ORC_FRAMES_MAX && why == ORC_MORE; i += ORC_ADVANCES)
+		why = orc_advances();
 	orc_trail_end(k);
 	if (why == ORC_AT_REGS)
 		return (user && k->sp == k->regs) || (k->event == ORC_WAKING && enters_kernel(k->pc))
@@ -603,18 +628,29 @@ __noinline int orc_walk(__u32 user)
 					 : ORC_UNPROVED;
 }
 
-/*
- * Is RA in the I-th word of the window, which ends at the context, and less than SIZE before that? Then how
- * far before the context the word behind it is, and one in the upper half; else 0.
- */
-__noinline __u64 orc_match(__u32 i, __u64 ra, __u64 size)
-{
-	const __u64 before = ORC_WINDOW - 8ULL * i;
-	struct orc_walk *k = my_orc_walk();
+#define ORC_MATCHES 8 /* words at once */
 
-	if (!k || i >= ORC_WINDOW / 8 || before > size || k->window[i] != ra)
+/*
+ * Which of the words from the FIRST on of the window, which ends at the context, has RA, and is less than
+ * SIZE before that? Of each: how far before the context the word behind it is, and one in the upper half.
+ */
+__noinline __u64 orc_match(__u32 first, __u64 ra, __u64 size)
+{
+	struct orc_walk *k = my_orc_walk();
+	__u64 before, sum = 0;
+
+	if (!k || first > ORC_WINDOW / 8 - ORC_MATCHES)
 		return 0;
-	return 1ULL << 32 | (before - 8);
+	before = ORC_WINDOW - 8ULL * first;
+	for (__u32 i = 0; i < ORC_MATCHES; i++, before -= 8) {
+		__u64 differs = k->window[first + i] ^ ra, beyond = size - before;
+
+		/* 1 or 0: without a branch, as above */
+		differs = (differs | -differs | beyond) >> 63;
+		barrier_var(differs);
+		sum += (1 - differs) * (1ULL << 32 | (before - 8));
+	}
+	return sum;
 }
 
 /*
@@ -651,7 +687,7 @@ __noinline int orc_learn_start(void)
 	if ((way & 0xff) != ORC_BY_SP || size > ORC_WINDOW ||
 		bpf_probe_read_kernel(k->window, ORC_WINDOW, (void *)(k->ctx - ORC_WINDOW)))
 		return 0;
-	for (__u32 i = 0; i < ORC_WINDOW / 8; i++)
+	for (__u32 i = 0; i < ORC_WINDOW / 8; i += ORC_MATCHES)
 		matches += orc_match(i, ra, size);
 	if (matches >> 32 != 1)
 		return 0;
