@@ -343,7 +343,8 @@ static __always_inline __u32 python_stamp(struct script_walk *k, const struct ru
 	at -= near->at;
 	barrier_var(at);
 	function = near->bytes + (at & (PYTHON_NEAR - 8));
-	return *(const __u64 *)function == code ? *(const __u32 *)(function + (f->function_version & 124)) : 0;
+	return *(const __u64 *)function == code ? *(const __u32 *)(function + (f->function_version & 124))
+						: 0;
 }
 
 /* Note the stamp of the code object at CODE, which is about to be read. */
@@ -376,7 +377,8 @@ static __always_inline bool python_knows(
 	return true;
 }
 
-/* Read the code object at CODE; its stamp in the scratch, if it has one, tells for how long that will be known. */
+/* Read the code object at CODE; its stamp in the scratch, if it has one, tells for how long that will be
+ * known. */
 __noinline int python_own_code(__u64 code)
 {
 	struct scratch *s = my_scratch();
