@@ -682,7 +682,7 @@ static __always_inline int java_begin_name(
 	ev->inlined.check = check;
 	ev->inlined.position = position;
 	ev->inlined.n = 0;
-	if (java_place(o, task, h, f, code, position) && h->scope)
+	if (java_place(o, task, h, f, code, position))
 		return JAVA_MORE;
 	/* a native method, or a place without a description: only the compiled method itself is known */
 	if (!check_method(task, s, HOTSPOT_WORD(h, f->nmethod_method)))

@@ -575,7 +575,7 @@ static __always_inline void orc_trail_end(struct orc_walk *k)
 
 #define ORC_ADVANCES 8
 
-/* As orc_advance(), as often. */
+/* The next advances of a walk. Returns ORC_MORE, or why it ends. */
 __noinline int orc_advances(void)
 {
 	int why = ORC_MORE;
