@@ -14,9 +14,19 @@ depths() {
 }
 
 most=$(depths $MAX_BPF_STACK "$OBJ"/bpf/*.bpf.o)
-like "$most" '^[0-9]+$' "no program takes more than $MAX_BPF_STACK bytes with what it calls"
+like "$most" '^[0-9]+$' "no program takes more than $MAX_BPF_STACK bytes with what it calls, nor are these more than eight functions deep"
 echo "the most: $most" | diag
 like "$(depths 100 "$OBJ/bpf/offcpu-raw.bpf.o")" 'record_switch \([0-9]+\), own_some' "what a program calls is counted"
+
+# a program that calls N functions, one from the other
+deep() {
+	perl -e 'my $n = shift; print "__attribute__((noinline)) int f0(int *x) { return *x; }\n";
+		print "__attribute__((noinline)) int f$_(int *x) { return f", $_ - 1, "(x) + *x; }\n" for 1 .. $n - 1;
+		print "__attribute__((section(\"xdp\"))) int program(int *x) { return f", $n - 1, "(x); }\n"' "$1" >"$TMP/deep.c"
+	"${CLANG:-clang}" -target bpf -O1 -c -o "$TMP/deep.o" "$TMP/deep.c" && depths $MAX_BPF_STACK "$TMP/deep.o"
+}
+is "$(deep 7)" 256 "eight functions may call each other, of 32 bytes at least"
+like "$(deep 8)" ': 9 functions: program f7 .* f0' "a ninth one is found"
 
 # The kernel says what it counts for programs that call nothing, in multiples of 8
 cat >"$TMP/kernel.sh" <<'EOF'

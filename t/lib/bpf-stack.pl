@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bpf-stack.pl LIMIT OBJECT...: what the programs of BPF objects take of the stack with all that they call, as Linux 6.1
 # adds it up (kernel/bpf/verifier.c, check_max_stack_depth()): each function's bytes rounded up to 32, dead code included.
-# Prints the programs that take more than LIMIT bytes, and on the last line the most. Later kernels count less.
+# Prints the programs that take more than LIMIT bytes, or have more than eight functions that call each other
+# (MAX_CALL_FRAMES), and on the last line the most bytes. Later kernels count fewer bytes.
 use strict;
 use warnings;
 
@@ -13,6 +14,7 @@ my $most = 0;
 use constant { LOAD => 1, STORE_VALUE => 2, STORE => 3, JUMP => 5, JUMP32 => 6 };    # classes
 use constant { CALL => 0x85, LOAD_ADDRESS => 0x18, MOVE => 0xbf, ADD => 0x07, FRAME => 10 };
 use constant { SHT_SYMTAB => 2, SHT_REL => 9, STT_FUNC => 2 };
+use constant MAX_CALL_FRAMES => 8;
 
 # The functions of an object, by name: their section, bytes of stack, and what they call or hand to a helper.
 sub functions {
@@ -97,12 +99,29 @@ sub chain {
 	return @{ $f->{chain} };
 }
 
+# The most functions that call each other, from this one on
+sub calls {
+	my ($of, $name) = @_;
+	my $f = $of->{$name};
+	my @most;
+
+	return @{ $f->{deepest} } if $f->{deepest};
+	for my $called (sort keys %{ $f->{calls} }) {
+		my @c = calls($of, $called);
+		@most = @c if @c > @most;
+	}
+	$f->{deepest} = [ $name, @most ];
+	return ($name, @most);
+}
+
 for my $object (@objects) {
 	open my $file, '<:raw', $object or die "$object: $!\n";
 	my $of = functions(do { local $/; <$file> });
 	for my $name (sort grep { $of->{$_}{program} } keys %$of) {
 		my ($sum, $path) = chain($of, $name);
+		my @calls = calls($of, $name);
 		print "$object: $sum bytes: $path\n" if $sum > $limit;
+		print "$object: ", scalar @calls, " functions: @calls\n" if @calls > MAX_CALL_FRAMES;
 		$most = $sum if $sum > $most;
 	}
 }
