@@ -43,6 +43,13 @@ static __always_inline __u64 php_string_len(struct task_struct *task, const stru
 
 #define PHP_STRING_WORDS 3 /* before the text; the last one is its length */
 
+static __always_inline __u64 sum_string(const struct script_walk *k, __u64 len)
+{
+	return sum_text(k, PHP_STRING_WORDS, len);
+}
+
+COMPUTED(sum_string)
+
 /* Hash the string AT: most are read at once, with what is behind them up to the end of the page. */
 static __always_inline __u64 php_hash_string(
 	struct task_struct *task, struct script_walk *k, const struct runtime_file *f, __u64 at)
@@ -61,7 +68,7 @@ static __always_inline __u64 php_hash_string(
 	len = OBJECT_WORD(k, PHP_STRING_WORDS - 1);
 	if (len > n - PHP_STRING_WORDS * 8)
 		return hash_text(task, k, at + f->php.string_data, len, 0);
-	sum = sum_text(k, PHP_STRING_WORDS, len);
+	sum = FOR_TASK(sum_string, len);
 	return mix(0, sum ^ sum >> 32);
 }
 

@@ -157,7 +157,7 @@ static __always_inline bool read_object(struct task_struct *task, struct script_
 	if (len >= SCRIPT_OBJECT_BYTES)
 		len = SCRIPT_OBJECT_BYTES;
 	else
-		__builtin_memset(k->object, 0, sizeof(k->object));
+		clear_words(task, k);
 	return !script_read(task, k->object, len, at) || script_stop(k, SCRIPT_MEMORY);
 }
 
@@ -179,17 +179,38 @@ static __always_inline __u64 word_hash(struct word_key key, __u64 word, __u32 n)
 	return word ^ word >> 32;
 }
 
+#define PYTHON_TEXT 6 /* the first word of every string's text */
+
+/* Add what the words of the object that was read, from FIRST to LAST, add to a sum. */
+static __always_inline __u64 python_words(
+	const struct script_walk *k, struct word_key key, __u64 sum, __u32 first, __u32 last)
+{
+	for (__u32 i = first; i <= last; i++)
+		sum += word_hash(key, OBJECT_WORD(k, i), i);
+	return sum;
+}
+
+static __always_inline __u64 python_text_words(const struct script_walk *k, __u64 sum)
+{
+	struct word_key key = { hash_key[2], hash_key[3] | 1 };
+
+	return python_words(k, key, sum, PYTHON_TEXT, SCRIPT_OBJECT_BYTES / 8 - 1);
+}
+
+COMPUTED(python_text_words)
+
 /* A sum that stands for what the object that was read holds: its length, and its own hash or its text from
  * word FIRST on. That excludes what CPython changes later (reference count, interned state). */
-static __always_inline __u64 object_sum(const struct script_walk *k, struct word_key key, __u32 first)
+static __always_inline __u64 object_sum(
+	struct task_struct *task, const struct script_walk *k, struct word_key key, __u32 first)
 {
 	__u64 sum = word_hash(key, OBJECT_WORD(k, 2), 0);
 
 	if (OBJECT_WORD(k, 3) != PYTHON_NOT_HASHED)
 		return sum + word_hash(key, OBJECT_WORD(k, 3), 1);
-	for (__u32 i = first; i < SCRIPT_OBJECT_BYTES / 8; i++)
-		sum += word_hash(key, OBJECT_WORD(k, i), i);
-	return sum;
+	if (task)
+		return other_python_text_words(python_words(k, key, sum, first, PYTHON_TEXT - 1));
+	return python_words(k, key, sum, first, SCRIPT_OBJECT_BYTES / 8 - 1);
 }
 
 /*
@@ -212,7 +233,8 @@ static __always_inline __u64 sum_text_of(
 		k->unhashed |= what;
 	else
 		k->unhashed &= ~what;
-	return object_sum(k, key, what == PYTHON_LINES ? 4 : 6); /* a bytes object's data begin earlier */
+	return object_sum(task, k, key,
+		what == PYTHON_LINES ? 4 : PYTHON_TEXT); /* a bytes object's data begin earlier */
 }
 
 /*

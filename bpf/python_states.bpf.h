@@ -147,26 +147,38 @@ static __always_inline void python_found(struct scratch *s)
 	}
 }
 
+/* The number of the state around the one that was walked last; PYTHON_STATES: there is none. */
+__noinline int python_outer(void)
+{
+	struct scratch *s = this_scratch();
+	const struct python_search *q;
+	__u64 first = ~0ULL;
+	__u32 at = PYTHON_STATES;
+
+	if (!WATCHED(RUNTIME_PYTHON) || !s)
+		return PYTHON_STATES;
+	q = &s->script.search;
+	for (__u32 i = 0; i < PYTHON_STATES; i++)
+		if (i < q->n && q->of[i].first > q->mark && q->of[i].first < first) {
+			first = q->of[i].first;
+			at = i;
+		}
+	return at;
+}
+
 /* Behind the last frame of a state: go on with the one around it. False if there is none. */
 static __always_inline bool python_next_state(
 	struct task_struct *task, struct scratch *s, const struct runtime_file *f)
 {
 	struct script_walk *k = &s->script;
 	struct python_search *q = &k->search;
-	__u64 first = ~0ULL;
-	__u32 at = 0;
+	__u32 at;
 
 	if (!q->n || k->frame || k->reason)
 		return false;
-	for (__u32 i = 0; i < PYTHON_STATES; i++)
-		if (i < q->n && q->of[i].first > q->mark && q->of[i].first < first) {
-			first = q->of[i].first;
-			at = i;
-		}
-	if (first == ~0ULL)
+	at = python_outer();
+	if (at >= PYTHON_STATES)
 		return false;
-	barrier_var(at);
-	at &= PYTHON_STATES - 1;
 	q->mark = q->of[at].last;
 	k->frame = q->of[at].frame;
 	if (!python_interpreter(task, k, f, s->walk.runtime_bias, q->of[at].interpreter))

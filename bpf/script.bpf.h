@@ -64,10 +64,17 @@ static __always_inline bool read_frame(
 	return true;
 }
 
-static __always_inline bool in_eval(const struct runtime_file *f, __u64 bias, __u64 pc)
+/* X < N, as 1 or 0: without a branch, both sides of which the verifier would follow. N is less than 2^63. */
+static __always_inline __u64 is_below(__u64 x, __u64 n)
+{
+	return ((x - n) & ~x) >> 63;
+}
+
+static __always_inline __u64 in_eval(const struct runtime_file *f, __u64 bias, __u64 pc)
 {
 	pc -= bias;
-	return (pc >= f->eval[0] && pc < f->eval[1]) || (pc >= f->cold[0] && pc < f->cold[1]);
+	return is_below(pc - f->eval[0], f->eval[1] - f->eval[0]) |
+	       is_below(pc - f->cold[0], f->cold[1] - f->cold[0]);
 }
 
 #define PTHREAD_KEYS 0x310 /* struct pthread.specific_1stblock: 32 times {sequence number, value} */
@@ -120,6 +127,7 @@ static const struct {
 	__u8 ones[SCRIPT_OBJECT_BYTES], zeros[SCRIPT_OBJECT_BYTES];
 } masks = { .ones = { [0 ... SCRIPT_OBJECT_BYTES - 1] = 255 } };
 
+#define FACTOR_STEP 0x9e3779b97f4a7c16ULL
 #define SHORT_TEXT 32 /* what most names are not longer than */
 
 /*
@@ -139,22 +147,104 @@ static __always_inline __u64 sum_text(const struct script_walk *k, __u32 from, _
 		return 0;
 	mask = (const __u8 *)&masks + at;
 	for (__u32 i = 0; i < SHORT_TEXT / 8; i++) {
-		factor += 0x9e3779b97f4a7c16;
+		factor += FACTOR_STEP;
 		sum += (OBJECT_WORD(k, from + i) & *(const __u64 *)(mask + i * 8)) * factor;
 	}
 	if (n > SHORT_TEXT)
 		for (__u32 i = SHORT_TEXT / 8; i < SCRIPT_OBJECT_BYTES / 8 - from; i++) {
-			factor += 0x9e3779b97f4a7c16;
+			factor += FACTOR_STEP;
 			sum += (OBJECT_WORD(k, from + i) & *(const __u64 *)(mask + i * 8)) * factor;
 		}
 	return sum;
 }
 
 /*
- * Hash the LEN bytes of text at AT: the beginning and, if it is long, the end.
- * Each word is multiplied by another odd number that is not known outside, so that
- * these do not wait for each other.
+ * What only computes, in many places of the program for waits in progress, is a global function for another
+ * task: the verifier follows it once. For current it is inlined: there the stack has no room for more calls.
  */
+#define COMPUTED(name)                                                                                       \
+	__noinline __u64 other_##name(__u64 with)                                                            \
+	{                                                                                                    \
+		struct scratch *s = this_scratch();                                                          \
+                                                                                                             \
+		return SCRIPTS && s ? name(&s->script, with) : 0;                                            \
+	}
+
+/*
+ * The sum of the words of the object that was read. Each is multiplied by another odd number that is not
+ * known outside, so that these do not wait for each other.
+ */
+static __always_inline __u64 sum_words(const struct script_walk *k, __u64 factor)
+{
+	__u64 sum = 0;
+
+	for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
+		factor += FACTOR_STEP;
+		sum += OBJECT_WORD(k, i) * factor;
+	}
+	return sum;
+}
+
+COMPUTED(sum_words)
+
+/*
+ * The same up to a NUL, before which are `piece_len` bytes. Whether it was found is 0 or 1 and never
+ * compared: the verifier would follow both, word by word, and since Linux 6.18 it does so for a 0 or -1 in an
+ * AND with a constant, too.
+ */
+static __always_inline __u64 sum_line(struct script_walk *k, __u64 factor)
+{
+	__u64 got = 0, dead = 0, sum = 0;
+
+	for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
+		__u64 word = OBJECT_WORD(k, i), zero, minus, below;
+
+		/* the lowest bit that is set is in the first byte of zero */
+		zero = (word - 0x0101010101010101) & ~word & 0x8080808080808080;
+		zero &= -zero;
+		barrier_var(zero);
+		below = ((zero >> 7) - 1) & (dead - 1); /* all ones if there is no zero */
+		minus = -zero;
+		barrier_var(minus);
+		dead |= (zero | minus) >> 63;
+		barrier_var(dead);
+		factor += FACTOR_STEP;
+		sum += (word & below) * factor;
+		/* the sum of the bytes that are below, each as one */
+		got += ((below & 0x0101010101010101) * 0x0101010101010101) >> 56;
+	}
+	k->piece_len = got;
+	return sum;
+}
+
+COMPUTED(sum_line)
+
+#define FOR_TASK(name, with) (task ? other_##name(with) : name(k, with))
+
+static __always_inline void clear_own_words(struct script_walk *k)
+{
+	__builtin_memset(k->object, 0, sizeof(k->object));
+}
+
+__noinline int clear_other_words(void)
+{
+	struct scratch *s = this_scratch();
+
+	if (SCRIPTS && s)
+		clear_own_words(&s->script);
+	return 0;
+}
+
+/* Set the words that an object is read into to 0. */
+static __always_inline void clear_words(struct task_struct *task, struct script_walk *k)
+{
+	if (task)
+		clear_other_words();
+	else
+		clear_own_words(k);
+}
+
+/* Hash the LEN bytes of text at AT: the beginning and, if it is long, the end. */
 static __always_inline __u64 hash_text(
 	struct task_struct *task, struct script_walk *k, __u64 at, __u64 len, __u64 hash)
 {
@@ -164,17 +254,15 @@ static __always_inline __u64 hash_text(
 	for (int end = 0; end < 2; end++) {
 		barrier_var(n);
 		if (n < SCRIPT_OBJECT_BYTES)
-			__builtin_memset(k->object, 0, sizeof(k->object));
+			clear_words(task, k);
 		else
 			n = SCRIPT_OBJECT_BYTES;
 		if (script_read(task, k->object, n, at)) {
 			k->reason = SCRIPT_MEMORY;
 			return 0;
 		}
-		for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
-			factor += 0x9e3779b97f4a7c16;
-			sum += OBJECT_WORD(k, i) * factor;
-		}
+		sum += FOR_TASK(sum_words, factor);
+		factor += SCRIPT_OBJECT_BYTES / 8 * FACTOR_STEP;
 		if (len <= SCRIPT_OBJECT_BYTES)
 			break;
 		at += len - SCRIPT_OBJECT_BYTES;
@@ -185,11 +273,8 @@ static __always_inline __u64 hash_text(
 #define LINE_PIECES 2 /* of SCRIPT_OBJECT_BYTES: a longer name of a file is not readable */
 
 /*
- * Hash the text at AT up to its NUL.
- * Sets file_len; ~0 = no NUL. Lengths go through memory: in registers, the
- * verifier would follow each of their values. Whether a NUL was found is 0 or 1
- * and never compared: the verifier would follow both, word by word, and since Linux
- * 6.18 it does so for a 0 or -1 in an AND with a constant, too.
+ * Hash the text at AT up to its NUL. Sets file_len; ~0 = no NUL. Lengths go through memory: in registers, the
+ * verifier would follow each of their values.
  */
 static __always_inline __u64 hash_line(struct task_struct *task, struct script_walk *k, __u64 at)
 {
@@ -198,33 +283,19 @@ static __always_inline __u64 hash_line(struct task_struct *task, struct script_w
 
 	*len = 0;
 	for (int piece = 0; piece < LINE_PIECES; piece++) {
-		__u64 n = 4096 - (at & 4095), got = 0, dead = 0;
+		__u64 n = 4096 - (at & 4095), got;
 
 		*piece_len = n < SCRIPT_OBJECT_BYTES ? n : SCRIPT_OBJECT_BYTES;
 		n = *piece_len;
 		n &= 255; /* at most SCRIPT_OBJECT_BYTES, behind which is more of the same map */
-		__builtin_memset(k->object, 0, sizeof(k->object));
+		clear_words(task, k);
 		if (script_read(task, k->object, n, at)) {
 			k->reason = SCRIPT_MEMORY;
 			return 0;
 		}
-		for (__u32 i = 0; i < SCRIPT_OBJECT_BYTES / 8; i++) {
-			__u64 word = OBJECT_WORD(k, i), zero, minus, below;
-
-			/* the lowest bit that is set is in the first byte of zero */
-			zero = (word - 0x0101010101010101) & ~word & 0x8080808080808080;
-			zero &= -zero;
-			barrier_var(zero);
-			below = ((zero >> 7) - 1) & (dead - 1); /* all ones if there is no zero */
-			minus = -zero;
-			barrier_var(minus);
-			dead |= (zero | minus) >> 63;
-			barrier_var(dead);
-			factor += 0x9e3779b97f4a7c16;
-			sum += (word & below) * factor;
-			/* the sum of the bytes that are below, each as one */
-			got += ((below & 0x0101010101010101) * 0x0101010101010101) >> 56;
-		}
+		sum += FOR_TASK(sum_line, factor);
+		factor += SCRIPT_OBJECT_BYTES / 8 * FACTOR_STEP;
+		got = *piece_len;
 		*len += got < n ? got : n;
 		if (got < n)
 			return mix(*len, sum ^ sum >> 32);

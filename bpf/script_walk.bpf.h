@@ -44,13 +44,12 @@ __noinline int script_some_calls(__u32 at)
 	barrier_var(at);
 	frames = s->ev.frames + at;
 	for (__u32 i = 0; i < CALLS_STEP && at + i < len; i++) {
-		__u64 pc = frames[i];
+		__u64 pc = frames[i], exact = pc / OFFCPU_EXACT & 1;
 
 		/* the innermost frame is where it stands, the others are behind a call */
-		if (!(at + i) || (pc & OFFCPU_EXACT))
-			pc = (pc & ~OFFCPU_EXACT) + 1;
+		pc = (pc & ~OFFCPU_EXACT) - 1 + (exact | is_below(at + i, 1));
 		k->calls[n & (OFFCPU_DEPTH_MAX - 1)] = at + i;
-		n += in_eval(f, s->walk.runtime_bias, pc - 1);
+		n += in_eval(f, s->walk.runtime_bias, pc);
 	}
 	k->n_calls = n;
 	return at + CALLS_STEP < len;

@@ -403,7 +403,7 @@ static __always_inline __u64 v8_hash_text(
 	s->v8.factor = hash_key[3] | 1;
 	s->v8.sum = len * s->v8.factor;
 	for (int end = 0; end < 2; end++) {
-		__builtin_memset(k->object, 0, sizeof(k->object));
+		clear_words(task, k);
 		barrier_var(n);
 		n &= 255; /* at most SCRIPT_OBJECT_BYTES, behind which is more of the same map */
 		if (copy ? bpf_probe_read_kernel(k->object, n, (void *)at)
