@@ -229,37 +229,13 @@ static __always_inline bool hotspot_find(struct other_task *o, struct task_struc
 	return true;
 }
 
-/* Names that are about to be sent. Entry 0: the switch program, which nothing interrupts. */
+/* Names that are about to be sent. */
 struct java_events {
 	struct offcpu_ev_method method;
 	struct offcpu_ev_inlined inlined;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct java_events);
-} java_scratches SEC(".maps");
-
-/* For the iterators. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct java_events);
-} iter_java_scratch SEC(".maps");
-
-static __always_inline struct java_events *these_java_events(void)
-{
-	__u32 zero = 0;
-
-#ifndef OFFCPU_RAW
-	if (remote)
-		return bpf_map_lookup_elem(&iter_java_scratch, &zero);
-#endif
-	return bpf_map_lookup_elem(&java_scratches, &zero);
-}
+NAMES_SCRATCH(java_events, these_java_events, java_scratches, iter_java_scratch)
 
 /* Where the parts of a method are in `bytes`. */
 enum { AT_METHOD = 0, AT_CONST = 96, AT_POOL = 160, AT_SYMBOL = 256 };

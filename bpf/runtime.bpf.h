@@ -252,6 +252,38 @@ static __always_inline long script_read(struct task_struct *task, void *to, __u3
 	return bpf_probe_read_user(to, len, (void *)addr);
 }
 
+#ifdef OFFCPU_RAW
+#define ITERATES false
+#else
+#define ITERATES remote
+#endif
+
+/*
+ * What NAME() returns is for names that are about to be sent: of the switch program, which nothing
+ * interrupts, in entry 0 of OWN; of the iterators, which run one at a time, in OTHERS.
+ */
+#define NAMES_SCRATCH(type_of, name, own, others)                                                            \
+	struct {                                                                                             \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                     \
+		__uint(max_entries, 1);                                                                      \
+		__type(key, __u32);                                                                          \
+		__type(value, struct type_of);                                                               \
+	} own SEC(".maps");                                                                                  \
+	struct {                                                                                             \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                            \
+		__uint(max_entries, 1);                                                                      \
+		__type(key, __u32);                                                                          \
+		__type(value, struct type_of);                                                               \
+	} others SEC(".maps");                                                                               \
+	static __always_inline struct type_of *name(void)                                                    \
+	{                                                                                                    \
+		__u32 zero = 0;                                                                              \
+                                                                                                             \
+		if (ITERATES)                                                                                \
+			return bpf_map_lookup_elem(&others, &zero);                                          \
+		return bpf_map_lookup_elem(&own, &zero);                                                     \
+	}
+
 /* A task that is not current, on the stack of the function that goes through its frames. */
 struct other_task {
 	struct scratch *s;

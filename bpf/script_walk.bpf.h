@@ -8,21 +8,7 @@
 #ifndef STACKTOOLS_SCRIPT_WALK_BPF_H
 #define STACKTOOLS_SCRIPT_WALK_BPF_H
 
-/* Names that are about to be sent. Entry 0: the switch program, which nothing interrupts. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct offcpu_ev_code);
-} code_scratches SEC(".maps");
-
-/* For the iterators. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct offcpu_ev_code);
-} iter_code_scratch SEC(".maps");
+NAMES_SCRATCH(offcpu_ev_code, this_code, code_scratches, iter_code_scratch)
 
 #define CALLS_STEP 8 /* native frames at once */
 
@@ -200,10 +186,8 @@ static __always_inline void names_of(struct task_struct *task, struct script_wal
 	{                                                                                                    \
 		struct scratch *s = my_scratch();                                                            \
 		const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;                              \
-		struct offcpu_ev_code *ev;                                                                   \
-		__u32 zero = 0;                                                                              \
+		struct offcpu_ev_code *ev = this_code();                                                     \
                                                                                                              \
-		ev = bpf_map_lookup_elem(&code_scratches, &zero);                                            \
 		return WATCHED(RUNTIME) && f && ev && runtime##_is(NULL, &s->script, f, ev, hint);           \
 	}
 
@@ -215,10 +199,8 @@ __noinline int own_names_of(__u64 hint)
 {
 	struct scratch *s = my_scratch();
 	const struct runtime_file *f = s ? runtime_of(&s->walk) : NULL;
-	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
+	struct offcpu_ev_code *ev = this_code();
 
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
 	if (INTERPRETERS && f && ev)
 		names_of(NULL, &s->script, f, ev, hint);
 	return 0;
@@ -461,11 +443,10 @@ static long own_script_name(__u32 i, void *unused)
 {
 	struct scratch *s = my_scratch();
 	struct offcpu_ev_code *ev;
-	__u32 zero = 0;
 
 	if (!INTERPRETERS || !s || i >= s->ev.scripts)
 		return 1;
-	ev = bpf_map_lookup_elem(&code_scratches, &zero);
+	ev = this_code();
 	if (!ev || !send_names(NULL, s, ev, i))
 		s->script.unsent = 1;
 	return 0;
@@ -540,10 +521,8 @@ static __always_inline void find_other_scripts(struct task_struct *task, struct 
 
 static __always_inline bool name_other_scripts(struct task_struct *task, struct scratch *s)
 {
-	struct other_script o = { .s = s, .task = task };
-	__u32 zero = 0;
+	struct other_script o = { .s = s, .task = task, .ev = this_code() };
 
-	o.ev = bpf_map_lookup_elem(&iter_code_scratch, &zero);
 	if (!o.ev)
 		return false;
 	bpf_loop(OFFCPU_SCRIPTS_MAX, other_script_name, &o, 0);

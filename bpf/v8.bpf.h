@@ -73,32 +73,7 @@ struct v8_events {
 	__u8 sizes[V8_SIZES_BYTES];
 };
 
-/* Entry 0: the switch program, which nothing interrupts. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct v8_events);
-} v8_scratches SEC(".maps");
-
-/* For the iterators. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct v8_events);
-} iter_v8_scratch SEC(".maps");
-
-static __always_inline struct v8_events *these_v8_events(void)
-{
-	__u32 zero = 0;
-
-#ifndef OFFCPU_RAW
-	if (remote)
-		return bpf_map_lookup_elem(&iter_v8_scratch, &zero);
-#endif
-	return bpf_map_lookup_elem(&v8_scratches, &zero);
-}
+NAMES_SCRATCH(v8_events, these_v8_events, v8_scratches, iter_v8_scratch)
 
 static __always_inline const struct runtime_file *v8_of(const struct unwind_walk *u)
 {
