@@ -43,9 +43,37 @@ static __always_inline __u64 php_string_len(struct task_struct *task, const stru
 
 #define PHP_STRING_WORDS 3 /* before the text; the last one is its length */
 
-static __always_inline __u64 sum_string(const struct script_walk *k, __u64 len)
+/* From byte SCRIPT_OBJECT_BYTES - N on, these are a mask of the first N bytes. */
+static const struct {
+	__u8 ones[SCRIPT_OBJECT_BYTES], zeros[SCRIPT_OBJECT_BYTES];
+} masks = { .ones = { [0 ... SCRIPT_OBJECT_BYTES - 1] = 255 } };
+
+#define SHORT_TEXT 32 /* what most names are not longer than */
+
+/* The sum that hash_text() makes of the N bytes of text of the string that was read, at most to its end. */
+static __always_inline __u64 sum_string(const struct script_walk *k, __u64 n)
 {
-	return sum_text(k, PHP_STRING_WORDS, len);
+	const __u8 *mask;
+	__u64 factor = hash_key[3] | 1, sum;
+	__u32 at;
+
+	sum = n * factor;
+	at = SCRIPT_OBJECT_BYTES - n;
+	barrier_var(at);
+	if (at > SCRIPT_OBJECT_BYTES)
+		return 0;
+	mask = (const __u8 *)&masks + at;
+	for (__u32 i = 0; i < SHORT_TEXT / 8; i++) {
+		factor += FACTOR_STEP;
+		sum += (OBJECT_WORD(k, PHP_STRING_WORDS + i) & *(const __u64 *)(mask + i * 8)) * factor;
+	}
+	if (n > SHORT_TEXT)
+		for (__u32 i = SHORT_TEXT / 8; i < SCRIPT_OBJECT_BYTES / 8 - PHP_STRING_WORDS; i++) {
+			factor += FACTOR_STEP;
+			sum += (OBJECT_WORD(k, PHP_STRING_WORDS + i) & *(const __u64 *)(mask + i * 8)) *
+			       factor;
+		}
+	return sum;
 }
 
 COMPUTED(sum_string)

@@ -122,42 +122,6 @@ static __always_inline bool script_add(struct scratch *s, __u64 code, __u32 nati
 	return true;
 }
 
-/* From byte SCRIPT_OBJECT_BYTES - N on, these are a mask of the first N bytes. */
-static const struct {
-	__u8 ones[SCRIPT_OBJECT_BYTES], zeros[SCRIPT_OBJECT_BYTES];
-} masks = { .ones = { [0 ... SCRIPT_OBJECT_BYTES - 1] = 255 } };
-
-#define FACTOR_STEP 0x9e3779b97f4a7c16ULL
-#define SHORT_TEXT 32 /* what most names are not longer than */
-
-/*
- * The sum that hash_text() makes of N bytes of text, which begin with word FROM
- * of the object that was read, at most to its end.
- */
-static __always_inline __u64 sum_text(const struct script_walk *k, __u32 from, __u32 n)
-{
-	const __u8 *mask;
-	__u64 factor = hash_key[3] | 1, sum;
-	__u32 at;
-
-	sum = n * factor;
-	at = SCRIPT_OBJECT_BYTES - n;
-	barrier_var(at);
-	if (at > SCRIPT_OBJECT_BYTES)
-		return 0;
-	mask = (const __u8 *)&masks + at;
-	for (__u32 i = 0; i < SHORT_TEXT / 8; i++) {
-		factor += FACTOR_STEP;
-		sum += (OBJECT_WORD(k, from + i) & *(const __u64 *)(mask + i * 8)) * factor;
-	}
-	if (n > SHORT_TEXT)
-		for (__u32 i = SHORT_TEXT / 8; i < SCRIPT_OBJECT_BYTES / 8 - from; i++) {
-			factor += FACTOR_STEP;
-			sum += (OBJECT_WORD(k, from + i) & *(const __u64 *)(mask + i * 8)) * factor;
-		}
-	return sum;
-}
-
 /*
  * What only computes, in many places of the program for waits in progress, is a global function for another
  * task: the verifier follows it once. For current it is inlined: there the stack has no room for more calls.
@@ -169,6 +133,8 @@ static __always_inline __u64 sum_text(const struct script_walk *k, __u32 from, _
                                                                                                              \
 		return SCRIPTS && s ? name(&s->script, with) : 0;                                            \
 	}
+
+#define FACTOR_STEP 0x9e3779b97f4a7c16ULL
 
 /*
  * The sum of the words of the object that was read. Each is multiplied by another odd number that is not
